@@ -43,9 +43,8 @@ if TYPE_CHECKING:
     from steelyard.judging.agreement import Agreement, agreement
     from steelyard.judging.drafting import questions
     from steelyard.judging.drafts import Drafts
-    from steelyard.judging.estimates import sampled_scores
     from steelyard.judging.model import judge
-    from steelyard.judging.pool import Pool, pool
+    from steelyard.judging.pool import Pool, pool, sampled_scores
     from steelyard.judging.query_sets import QuerySets
     from steelyard.judgments import Judgments
     from steelyard.measures import list_measures
@@ -106,9 +105,8 @@ __getattr__, __dir__, _ = lazy_names(
         "judging.drafting": ("questions",),
         "judging.drafts": ("Drafts",),
         "judging.model": ("judge",),
-        "judging.pool": ("Pool", "pool"),
+        "judging.pool": ("Pool", "pool", "sampled_scores"),
         "judging.query_sets": ("QuerySets",),
-        "judging.estimates": ("sampled_scores",),
         "judgments": ("Judgments",),
         "measures": ("list_measures",),
         "measures.grammar": ("Measure", "parse"),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from steelyard.judging.sampling import Design
+from steelyard.judging.candidates import Design
 from steelyard.statistics.sampled import Estimator, Jackknifed, SampledPool, jackknife
 
 CHUNK = 20

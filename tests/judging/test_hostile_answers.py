@@ -15,8 +15,8 @@ import steelyard as sy
 from needs import import_peer
 from steelyard.cli import run as steelyard
 from steelyard.errors import SteelyardError
-from steelyard.judging.client import Endpoint
-from steelyard.judging.model import AnswerCache, ModelJudge, Prompt, judge
+from steelyard.judging.client import AnswerCache, Endpoint
+from steelyard.judging.model import ModelJudge, Prompt, judge
 from steelyard.judging.pool import pool
 from steelyard.judgments import Judgments
 

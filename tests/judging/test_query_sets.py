@@ -15,7 +15,7 @@ import steelyard as sy
 from needs import needs_shared, shared_data
 from steelyard.errors import InputError
 from steelyard.judging.query_sets import set_verdict
-from steelyard.statistics.query_sets import query_set_agreement, split_taus
+from steelyard.statistics.agreement import query_set_agreement, split_taus
 
 KEYS = [
     *["reference", "set", "measure", "queries", "reference_queries", "tau", "tau_low", "tau_high"],

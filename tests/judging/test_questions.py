@@ -20,8 +20,8 @@ import steelyard as sy
 from steelyard.cli import run
 from steelyard.datasets import Corpus, Dataset
 from steelyard.errors import InputError
-from steelyard.judging.drafts import Draft, Drafts
-from steelyard.judging.passages import Sampler, favours, search, windows, without_content
+from steelyard.judging.drafting import Sampler, search, windows, without_content
+from steelyard.judging.drafts import Draft, Drafts, favours
 from steelyard.retrievers import BM25, Dense
 
 KEY = "sk-secret-0123456789abcdef"

@@ -12,10 +12,8 @@ from simulated_draws import simulate
 import steelyard as sy
 from needs import needs_shared
 from steelyard.errors import InputError, MeasureError
-from steelyard.judging.candidates import Candidates
-from steelyard.judging.estimates import sampled_scores
-from steelyard.judging.pool import Pool, pool
-from steelyard.judging.sampling import SMALLEST_DRAW, Design, allocation, draw_documents, draw_queries
+from steelyard.judging.candidates import SMALLEST_DRAW, Candidates, Design, allocation, draw_documents, draw_queries
+from steelyard.judging.pool import Pool, pool, sampled_scores
 from steelyard.statistics.sampled import (
     bias_corrected,
     discounted_gain,

@@ -18,12 +18,11 @@ from steelyard.statistics import (
     max_t,
     permutation_test,
     permutation_tests,
-    resampling,
     t_test,
     tukey,
 )
-from steelyard.statistics.arrays import whole_numbers
-from steelyard.statistics.resampling import SignVectors, monte_carlo_p, resampled_sums, tally_signed_sums
+from steelyard.statistics.arrays import SignVectors, resampled_sums, tally_signed_sums, whole_numbers
+from steelyard.statistics.paired import monte_carlo_p
 
 
 def brute_force_p(d: np.ndarray) -> float:
@@ -89,9 +88,9 @@ def test_the_same_bits_for_any_number_of_threads_and_any_tiling(monkeypatch: pyt
     with threads.threadpool_limits(2):
         assert permutation_tests(d, permutations=3000, seed=11) == alone
     monkeypatch.setattr(arrays, "processors", lambda: 1)
-    monkeypatch.setattr(resampling, "VECTORS_PER_BLOCK", 64)
-    monkeypatch.setattr(resampling, "BYTES_PER_TILE", 24)
-    monkeypatch.setattr(resampling, "RESAMPLED_PER_BLOCK", 4096)
+    monkeypatch.setattr(arrays, "VECTORS_PER_BLOCK", 64)
+    monkeypatch.setattr(arrays, "BYTES_PER_TILE", 24)
+    monkeypatch.setattr(arrays, "RESAMPLED_PER_BLOCK", 4096)
     assert permutation_tests(d, permutations=3000, seed=11) == alone
     assert np.array_equal(resampled_sums(np.rint(d.T * 1e6), 200, 3), drawn)
     assert permutation_tests(d, permutations=3000, seed=12) != alone

@@ -41,7 +41,7 @@ from steelyard.alignment.alignment import sums
 from steelyard.alignment.hits import Bools, Floats, Ints
 from steelyard.lazy import special
 from steelyard.statistics import paired_tests, sign_test
-from steelyard.statistics.effect import rounding
+from steelyard.statistics.arrays import rounding
 from steelyard.statistics.paired import PairedTest, t_tests
 
 DRAWS = 50

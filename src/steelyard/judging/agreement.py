@@ -20,9 +20,9 @@ from steelyard.io.files import streams_read_once
 from steelyard.io.judgments import is_judgments_file
 from steelyard.io.reading import runs_by_name
 from steelyard.judging.candidates import judged_grades
-from steelyard.judging.query_sets import Measures, QuerySets, mean_measures, query_sets, typed, with_intervals
+from steelyard.judging.query_sets import Measures, QuerySets, mean_measures, query_sets
+from steelyard.judging.report import interval_text, scatter, typed, with_intervals
 from steelyard.judgments import Judgments
-from steelyard.lazy import looked_up
 from steelyard.lazy import polars as pl
 from steelyard.measures.grammar import Measure
 from steelyard.notes import shown_otherwise
@@ -30,9 +30,10 @@ from steelyard.qrels import Qrels
 from steelyard.report.documents import Document, Documented, frame_table, plain_values
 from steelyard.report.tables import Table
 from steelyard.run import Run
-from steelyard.statistics import adjust
+from steelyard.statistics import adjust, shown_p
 from steelyard.statistics import agreement as statistics
-from steelyard.statistics.agreement import FEWEST_RUNS, Array
+from steelyard.statistics.agreement import FEWEST_RUNS
+from steelyard.statistics.arrays import Array
 from steelyard.statistics.paired import t_tests
 from steelyard.version import __version__
 from steelyard.wording import counted
@@ -124,31 +125,22 @@ class Agreement(Documented):
         ordinal), ac1 (Gwet), bias (mean grade of b - of a), then alpha_nominal, alpha_interval, only_a and only_b
         (documents graded by one of the two), kappa_low and kappa_high (a 95% interval over queries).
         """
-        rows = []
-        for a, b in combinations(range(len(self.judges)), 2):
-            both = self.grades[[a, b]]
-            one, other = both
-            matrix, gaps = statistics.confusion_matrix(one, other), np.isnan(both)
-            low, high = statistics.kappa_interval(one, other, self.query_ids)
-            row = {
-                "a": self.judges[a],
-                "b": self.judges[b],
-                "n": matrix.n,
-                "kappa": statistics.kappa_of(matrix),
-                "kappa_linear": statistics.kappa_of(matrix, "linear"),
-                "kappa_quadratic": statistics.kappa_of(matrix, "quadratic"),
-                "alpha": statistics.krippendorff_alpha(both, "ordinal"),
-                "ac1": statistics.ac1_of(matrix),
-                "bias": statistics.grade_bias(one, other),
-                "alpha_nominal": statistics.krippendorff_alpha(both, "nominal"),
-                "alpha_interval": statistics.krippendorff_alpha(both, "interval"),
-                "only_a": int((~gaps[0] & gaps[1]).sum()),
-                "only_b": int((gaps[0] & ~gaps[1]).sum()),
-                "kappa_low": low,
-                "kappa_high": high,
-            }
-            rows.append(row)
-        return pl.DataFrame(rows)
+        rows: list[list[Any]] = []
+        for a, b, one, other in self._graded():
+            matrix = statistics.confusion_matrix(one, other)
+            alpha = {level: statistics.krippendorff_alpha([one, other], level) for level in statistics.LEVELS}
+            lacking_a, lacking_b = np.isnan(one), np.isnan(other)
+            row = [a, b, matrix.n, statistics.kappa_of(matrix), statistics.kappa_of(matrix, "linear")]
+            row += [statistics.kappa_of(matrix, "quadratic"), alpha["ordinal"], statistics.ac1_of(matrix)]
+            row += [statistics.grade_bias(one, other), alpha["nominal"], alpha["interval"]]
+            row += [np.count_nonzero(lacking_b & ~lacking_a), np.count_nonzero(lacking_a & ~lacking_b)]
+            rows.append([*row, *statistics.kappa_interval(one, other, self.query_ids)])
+        return pl.DataFrame(rows, schema=_PAIRS, orient="row")
+
+    def _graded(self) -> Iterator[tuple[str, str, Array, Array]]:
+        """Every pair of judges, with the grades by both."""
+        for (a, one), (b, other) in combinations(zip(self.judges, self.grades, strict=True), 2):
+            yield a, b, one, other
 
     @cached_property
     def alpha(self) -> dict[str, float]:
@@ -210,25 +202,24 @@ class Agreement(Documented):
     def by_grade(self) -> pl.DataFrame:
         """Bias by grade: for each pair of judges and grade of a, the mean grade that b gave."""
         rows = []
-        for a, b in combinations(range(len(self.judges)), 2):
-            one, other = statistics.paired_grades(self.grades[a], self.grades[b])
-            for grade in np.unique(one):
+        for a, b, *both in self._graded():
+            one, other = statistics.paired_grades(*both)
+            for grade in np.unique(one).tolist():
                 given = other[one == grade]
                 mean = float(given.mean())
-                rows.append([self.judges[a], self.judges[b], float(grade), len(given), mean, mean - float(grade)])
+                rows.append([a, b, grade, len(given), mean, mean - grade])
         return pl.DataFrame(rows, schema=_BY_GRADE, orient="row")
 
     @cached_property
     def by_query(self) -> pl.DataFrame:
         """Bias by query: for each pair of judges and query, the mean grade of b minus that of a."""
         frames = []
-        for a, b in combinations(range(len(self.judges)), 2):
-            columns = {"query_id": list(self.query_ids), "bias": self.grades[b] - self.grades[a]}
+        for a, b, one, other in self._graded():
+            columns = {"query_id": list(self.query_ids), "bias": other - one}
             frame = pl.DataFrame(columns, schema={"query_id": pl.String, "bias": pl.Float64})
             by_query = frame.filter(pl.col("bias").is_not_nan()).group_by("query_id", maintain_order=True)
             means = by_query.agg(n=pl.len().cast(pl.Int64), bias=pl.col("bias").mean())
-            names = [pl.lit(self.judges[a]).alias("a"), pl.lit(self.judges[b]).alias("b")]
-            frames.append(means.select(*names, "query_id", "n", "bias"))
+            frames.append(means.select(pl.lit(a).alias("a"), pl.lit(b).alias("b"), "query_id", "n", "bias"))
         return pl.concat(frames)
 
     @cached_property
@@ -295,8 +286,80 @@ class Agreement(Documented):
 
     def document(self) -> Document:
         """The tables of grades and rankings, and drawings of the scores by two judges."""
-        document: Document = looked_up("steelyard.judging.report:agreement_document")(self)
-        return document
+        kappas = [f"kappa{part}" for part in ("", "_low", "_high", "_linear", "_quadratic")]
+        pairs = self.pairs.select("a", "b", "n", *kappas, "alpha", "ac1", "bias").rows()
+        titles = ["a", "b", "documents", "kappa", "low", "high", "linear", "quadratic", "alpha", "AC1", "bias"]
+        note = "alpha is Krippendorff's, ordinal; bias is the mean grade of b minus that of a."
+        tables = [
+            Table(titles, pairs, title="Agreement of grades", keys=2, note=note),
+            *(_systems_tables(self) if self.systems.height else []),
+            *(_confusion_table(self, self.judges[0], b) for b in self.judges[1:]),
+            *_favours_tables(self),
+        ]
+        title = f"Agreement of {' and '.join(self.judges)}"
+        return Document(title, self.verdict, tables, self.remarks, _drawings(self))
+
+
+def _systems_tables(agreement: Agreement) -> list[Table]:
+    """The agreement of the rankings of runs, and the pairs of runs with a significant difference."""
+    rows = []
+    for row in agreement.systems.iter_rows(named=True):
+        figures = [interval_text(row, name) for name in ("tau", "tau_ap", "rbo")]
+        drop = f"{row['drop']:g} ({row['dropped']})" if row["dropped"] else "0"
+        rows.append([row["a"], row["b"], row["measure"], *figures, drop, interval_text(row, "bias", "+.4f")])
+    count, queries = len(agreement.runs), max(agreement.systems["queries"].to_list())
+    note = (
+        f"{count:,} runs; 95% bootstrap intervals over at most {queries:,} queries; tau is tau-b; a is the "
+        f"reference of tau_AP; RBO with p = {agreement.rbo_p:g}; bias is the mean score by b minus that by a."
+    )
+    titles = ["a", "b", "measure", "tau", "tau_AP", "RBO", "largest drop", "bias"]
+    ranked = Table(titles, rows, title="Agreement of the rankings of runs", keys=3, note=note)
+    names = ["a", "b", "measure", "run_pairs", "significant_a", "significant_b", "significant_both", "reversed"]
+    titles = ["a", "b", "measure", "pairs", "by a", "by b", "by both", "reversed"]
+    note = "Paired t test over queries, p < 0.05, not corrected; reversed: a and b prefer different runs."
+    tested = agreement.systems.select(names).rows()
+    return [ranked, Table(titles, tested, title="Pairs of runs with a significant difference", keys=3, note=note)]
+
+
+def _confusion_table(agreement: Agreement, a: str, b: str) -> Table:
+    frame = agreement.confusion(a, b)
+    grades = [name.rpartition("=")[2] for name in frame.columns[1:]]
+    rows = []
+    for grade, *counts in frame.rows():
+        given = sum(float(other) * count for other, count in zip(grades, counts, strict=True))
+        rows.append([grade, *counts, f"{given / sum(counts) - float(grade):+.4f}" if any(counts) else ""])
+    title, note = f"Grades by {a} (rows) and {b} (columns)", f"bias: the mean grade by {b} minus the grade by {a}."
+    return Table(["grade", *grades, "bias"], rows, title=title, note=note, shade="row")
+
+
+def _favours_tables(agreement: Agreement) -> list[Table]:
+    """The runs whose bias differs significantly from the mean bias, by the judges compared with the first."""
+    chosen = agreement.favours.filter((pl.col("a") == agreement.judges[0]) & (pl.col("p_adjusted") < 0.05))
+    if not chosen.height:
+        return []
+    columns = ["b", "measure", "run", "score_a", "score_b", "bias", "favour", "p_adjusted"]
+    selected = chosen.select(columns).sort("b", "measure", "favour", descending=[False, False, True]).rows()
+    rows = [[*row[:-1], shown_p(row[-1])] for row in selected]
+    note = "favour: the bias of the run minus the mean bias of all runs. Holm's correction over the runs."
+    title = f"Runs with a bias different from the others, compared with {agreement.judges[0]}"
+    titles = ["judge", *columns[1:3], "score by a", "score by b", "bias", "favour", "p"]
+    return [Table(titles, rows, title=title, keys=3, note=note)]
+
+
+def _drawings(agreement: Agreement) -> list[str]:
+    """For every judge compared with the first, and every measure: the runs' scores by both, as SVG.
+
+    A run above the diagonal is scored higher by the judge than the reference; runs in another order rank differently.
+    """
+    reference = agreement.judges[0]
+    drawings = []
+    for judge in agreement.judges[1:] if len(agreement.runs) > 1 else ():
+        for measure in agreement.measures:
+            *scores, queries = agreement.scores(reference, judge, measure)
+            if queries:
+                across, up = f"{measure} by {reference}", f"{measure} by {judge}"
+                drawings.append(scatter(agreement.runs, scores, across, up))
+    return drawings
 
 
 SAME_RANKING = 0.8
@@ -421,6 +484,13 @@ def _scored(qrels: Qrels, runs: Mapping[str, Run], measures: tuple[str, ...]) ->
     return queries, np.asarray(scores, dtype=np.float64)
 
 
+_PAIRS: dict[str, type] = {
+    **typed("a b", str),
+    "n": int,
+    **typed("kappa kappa_linear kappa_quadratic alpha ac1 bias alpha_nominal alpha_interval", float),
+    **typed("only_a only_b", int),
+    **typed("kappa_low kappa_high", float),
+}
 _SYSTEMS: dict[str, type] = {
     **typed("a b measure", str),
     **typed("runs queries", int),
@@ -429,5 +499,5 @@ _SYSTEMS: dict[str, type] = {
     **with_intervals("bias"),
     **typed("run_pairs significant_both significant_a significant_b reversed", int),
 }
-_BY_GRADE: dict[str, type] = {"a": str, "b": str, "grade": float, "n": int, "mean": float, "bias": float}
+_BY_GRADE = {**typed("a b", str), "grade": float, "n": int, **typed("mean bias", float)}
 _FAVOURS = {**typed("a b measure run", str), **typed("score_a score_b bias favour p p_adjusted", float)}

@@ -1,8 +1,8 @@
 """Candidates: the first documents of several runs, query by query, and the orders in which they are judged.
 
-`depth_order` and `pair_order` depend on ranks alone. Adjudication decides which document to judge next, given the
-judgments so far: runs take turns to give the next document of a query, and a run whose documents were found relevant
-gets more turns. Two rules decide whose turn it is:
+`depth_order` and `pair_order` depend on ranks alone; `draw_documents` draws with known probabilities. Adjudication
+decides which document to judge next, given the judgments so far: runs take turns to give the next document of a query,
+and a run whose documents were found relevant gets more turns. Two rules decide whose turn it is:
 
 - `mtf`, move-to-front (Cormack, Palmer and Clarke, Efficient construction of large test collections,
   SIGIR 1998): stay with a run until it gives a document that is not relevant, then lower its priority by one.
@@ -16,8 +16,10 @@ the run whose next document is returned by the most runs at the best ranks (reci
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -33,6 +35,7 @@ from steelyard.safe_text import utf8
 
 Pairs = list[tuple[str, str]]  # (query id, document id), most useful first.
 Judged = Mapping[str, Mapping[str, float]]  # Grade by query id and document id.
+SMALLEST_DRAW = 4  # Documents drawn from every stratum at least, so that the jackknife can estimate bias and variance.
 FUSION_K = 60.0  # Constant of the reciprocal rank fusion that decides between equal runs.
 
 
@@ -66,10 +69,8 @@ def named_runs(runs: Any) -> dict[str, Run]:
         texts = {utf8(str(name)).decode(): run for name, run in runs.items()}
         return {name: Run.of(run, name=name) for name, run in texts.items()}
     if not isinstance(runs, Sequence) or isinstance(runs, (str, bytes)):
-        raise InputError(
-            f"Expected runs as a mapping of name to run or as a list, got {type(runs).__name__}. "
-            'Write pool({"bm25": run}).'
-        )
+        problem = f"Expected runs as a mapping of name to run or as a list, got {type(runs).__name__}."
+        raise InputError(problem + ' Write pool({"bm25": run}).')
     read = [Run.of(run) for run in runs]
     names = [utf8(run.name).decode() for run in read]
     return {
@@ -125,12 +126,10 @@ def depth_order(candidates: Candidates, judged: Judged) -> Pairs:
 def pair_order(candidates: Candidates, judged: Judged, weights: npt.NDArray[np.float64]) -> Pairs:
     """Unjudged documents of two runs, those first that can change the difference of the runs most.
 
-    A document can change it by w = |weight of its rank in a - weight of its rank in b| times its gain.
-    Judging the documents of one run only would favour that run, so the documents of a query are divided into
-    those that favour a and those that favour b, each sorted by w. The first round takes the first document of both
-    sides of every query, the next round the second, and so on. In a round the query comes first whose
-    difference is least certain: the one with the largest sum of w over the documents that this round and the
-    next ones judge. Documents with w = 0 come last: they count in the ideal list only.
+    A document can change it by w = |weight of its rank in a - weight of its rank in b| times its gain. Judging the
+    documents of one run only would favour that run, so each round takes from every query the next document by w of
+    those that favour a and of those that favour b. In a round the query comes first whose difference is least certain,
+    with the largest sum of w over what is left. Documents with w = 0 come last: they count in the ideal list only.
     """
     keyed = []
     for number, query in enumerate(candidates.lists):
@@ -163,12 +162,11 @@ def rank_weights(measure: str, depth: int | None) -> npt.NDArray[np.float64]:
     parsed = parse(measure)
     last = min((limit for limit in (parsed.cutoff, depth) if isinstance(limit, int)), default=10)
     rank = np.arange(1, last + 1, dtype=np.float64)
-    weights: npt.NDArray[np.float64] = np.ones(last) if parsed.name in ("P", "R", "F", "Hit") else 1.0 / rank
     if parsed.name in ("nDCG", "DCG") and parsed.parameters.get("discount") != "reciprocal":
-        weights = 1.0 / np.log2(rank + 1.0)
-    elif parsed.name == "RBP":
-        weights = float(parsed.parameters["p"]) ** (rank - 1.0)
-    return weights
+        return np.asarray(1.0 / np.log2(rank + 1.0))
+    if parsed.name == "RBP":
+        return np.asarray(float(parsed.parameters["p"]) ** (rank - 1.0))
+    return np.ones(last) if parsed.name in ("P", "R", "F", "Hit") else 1.0 / rank
 
 
 def chosen_pair(runs: Mapping[str, Run], qrels: Any, measure: str, pair: Sequence[str] | None) -> tuple[str, str]:
@@ -192,8 +190,7 @@ def chosen_pair(runs: Mapping[str, Run], qrels: Any, measure: str, pair: Sequenc
     return names[0], names[1]
 
 
-RULES = ("mtf", "bandit")
-"""The strategies that are rules of adjudication."""
+RULES = ("mtf", "bandit")  # The strategies that are rules of adjudication.
 
 
 class Adjudication:
@@ -254,9 +251,8 @@ class Adjudication:
 def unjudged_order(lists: Sequence[Sequence[str]], judged: Mapping[str, bool], rule: str) -> Iterator[str]:
     """One query's unjudged documents, most promising first.
 
-    The rule is replayed from the start. A document that is judged is recorded when its turn comes; one that
-    is not is given out and changes nothing. So a caller who judges one document at a time and asks again gets
-    the order of the papers, and a caller who judges in batches gets it for the judgments so far.
+    The rule is replayed from the start: a judged document is recorded when its turn comes, another one is given out and
+    changes nothing. So a caller who judges one document at a time and asks again gets the order of the papers.
 
     >>> list(unjudged_order([["a", "b"], ["c", "d"]], {"a": False}, "mtf"))
     ['c', 'd', 'b']
@@ -282,3 +278,98 @@ def round_robin(orders: Mapping[str, Iterator[str]]) -> Iterator[tuple[str, str]
                 del left[query]
             else:
                 yield query, doc
+
+
+@dataclass(frozen=True)
+class Design:
+    """A stratified sample of the documents of every query.
+
+    strata: for every query its strata, each a list of document ids; the first holds those judged already.
+    drawn: for every query the number of documents drawn from each stratum.
+    """
+
+    strata: Mapping[str, Sequence[Sequence[str]]]
+    drawn: Mapping[str, Sequence[int]]
+
+    def of(self, query: str, doc: str) -> tuple[float, int]:
+        """The probability that the document was drawn, and its stratum."""
+        stratum = self._stratum[query][doc]
+        return self.drawn[query][stratum] / len(self.strata[query][stratum]), stratum
+
+    @cached_property
+    def _stratum(self) -> dict[str, dict[str, int]]:
+        return {
+            query: {doc: number for number, docs in enumerate(strata) for doc in docs}
+            for query, strata in self.strata.items()
+        }
+
+
+def draw_queries(queries: Sequence[str], count: int, seed: int) -> tuple[str, ...]:
+    """`count` of the queries, drawn at random without replacement, in the order given.
+
+    The draw depends on the query ids and the seed, not on the order of the queries. A larger draw with the same seed
+    contains the smaller one, so that a sample can be extended.
+    """
+    if count > len(queries):
+        raise InputError(f"queries={count}, but the runs have {len(queries)} queries; give at most that.")
+    ordered = sorted(queries)
+    chosen = {ordered[place] for place in np.random.default_rng([seed, 1]).permutation(len(queries))[:count]}
+    return tuple(query for query in queries if query in chosen)
+
+
+def draw_documents(
+    found: Candidates, judged: Judged, depth: int, budget: int | None, seed: int
+) -> tuple[Design, Pairs]:
+    """A stratified sample of `budget` unjudged documents (all by default), and its documents in random order.
+
+    The documents of a query are in two strata by their best rank: the first quarter of the depth, and the rest, drawn
+    at half the rate, since documents at good ranks matter most. With more strata the errors could not be estimated
+    well. Documents that are judged already are a stratum of their own (number 0), drawn with probability 1.
+    """
+    bounds = sorted({math.ceil(depth / 4), depth})
+    strata: dict[str, list[list[str]]] = {}
+    for query in found.lists:
+        # Documents judged already, then the others by best rank.
+        strata[query] = [[] for _ in range(len(bounds) + 1)]
+        for doc, ranks in sorted(found.ranks(query).items()):
+            place = 0 if doc in judged.get(query, {}) else 1 + int(np.searchsorted(bounds, min(ranks.values())))
+            strata[query][place].append(doc)
+    sizes = np.array([[len(docs) for docs in of_query[1:]] for of_query in strata.values()], dtype=np.int64)
+    counts = allocation(sizes.reshape(len(strata), len(bounds)), budget)
+    rng = np.random.default_rng([seed, 2])
+    order: Pairs = []
+    drawn: dict[str, list[int]] = {}
+    for (query, of_query), row in zip(strata.items(), counts.tolist(), strict=True):
+        drawn[query] = [len(of_query[0]), *row]
+        for docs, count in zip(of_query[1:], row, strict=True):
+            order += [(query, docs[place]) for place in rng.choice(len(docs), count, replace=False)]
+    return Design(strata, drawn), [order[place] for place in rng.permutation(len(order))]
+
+
+def allocation(sizes: npt.NDArray[np.int64], budget: int | None) -> npt.NDArray[np.int64]:
+    """How many documents to draw from each stratum (rows: queries) so that the sum is the budget.
+
+    The rate halves from stratum to stratum, none is above 1, and at least `SMALLEST_DRAW` documents are from each.
+
+    >>> allocation(np.array([[10, 20, 40]]), 30).tolist()
+    [[10, 10, 10]]
+    """
+    if budget is None or budget >= sizes.sum():
+        return sizes
+    least = np.minimum(sizes, SMALLEST_DRAW)
+    if budget < least.sum():
+        raise InputError(
+            f"A sample needs {SMALLEST_DRAW} documents of both strata of every query, {least.sum():,} in all; "
+            f"budget={budget:,} is less. Raise the budget, or draw fewer queries with queries=N."
+        )
+    wanted = sizes * 0.5 ** np.arange(sizes.shape[1])
+    low, high = 0.0, 2.0 ** sizes.shape[1]
+    for _ in range(60):
+        middle = (low + high) / 2.0
+        over = np.clip(np.floor(middle * wanted), least, sizes).sum() > budget
+        low, high = (low, middle) if over else (middle, high)
+    counts = np.clip(np.floor(low * wanted), least, sizes).astype(np.int64)
+    missing = np.where(counts < sizes, low * wanted - counts, -np.inf)
+    largest = np.argsort(-missing, axis=None, kind="stable")[: budget - int(counts.sum())]
+    counts.ravel()[largest] += 1
+    return counts

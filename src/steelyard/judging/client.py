@@ -131,8 +131,7 @@ class Endpoint:
         """The text of the answer and its tokens, if the server counted them."""
         connection = connect(self.url, self.timeout)
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
-        if self.key:
-            headers["Authorization"] = f"Bearer {self.key}"
+        headers |= {"Authorization": f"Bearer {self.key}"} if self.key else {}
         try:
             path = f"{urlsplit(self.url).path.rstrip('/')}/chat/completions"
             connection.request("POST", path, json.dumps(body, ensure_ascii=True), headers)
@@ -232,11 +231,8 @@ class AnswerCache:
             columns = [name for _, name, *_ in self._database.execute("PRAGMA table_info(answers)")]
             if tables and columns != [column.split()[0] for column in _COLUMNS.split(", ")]:
                 self._database.close()
-                raise InputError(
-                    f"this is a database of something else, with the table {tables[0]!r}; name another file for the "
-                    "cache.",
-                    self.path,
-                )
+                problem = f"this is a database of something else, with the table {tables[0]!r};"
+                raise InputError(f"{problem} name another file for the cache.", self.path)
             self._database.execute("PRAGMA journal_mode=WAL")
             self._database.execute("PRAGMA synchronous=FULL")
             self._database.execute(f"CREATE TABLE IF NOT EXISTS answers ({_COLUMNS})")
@@ -282,9 +278,8 @@ class AnswerCache:
             try:
                 yield
             except sqlite3.Error as error:
-                raise InputError(
-                    f"the cache cannot be read or written ({error}); earlier answers are kept.", self.path
-                ) from None
+                problem = f"the cache cannot be read or written ({error}); earlier answers are kept."
+                raise InputError(problem, self.path) from None
 
     def close(self) -> None:
         """Close the file."""
@@ -329,10 +324,8 @@ class RequestPlan:
 
     def __str__(self) -> str:
         done = f", {self.answered:,} of them answered before" if self.answered else ""
-        return (
-            f"{counted(self.questions, 'question')}{done}: {counted(self.requests, 'request')}, "
-            f"about {self.tokens:,} tokens without the answers"
-        )
+        asking = f"{counted(self.requests, 'request')}, about {self.tokens:,} tokens without the answers"
+        return f"{counted(self.questions, 'question')}{done}: {asking}"
 
 
 class Client:
@@ -355,8 +348,7 @@ class Client:
         for label, cap in (("max_requests", max_requests), ("max_tokens", max_tokens)):
             if cap is not None:
                 whole_number(label, cap, 0, error=PolicyError)
-        self.endpoint = endpoint
-        self.max_requests, self.max_tokens = max_requests, max_tokens
+        self.endpoint, self.max_requests, self.max_tokens = endpoint, max_requests, max_tokens
         self.concurrency = whole_number("concurrency", concurrency, 1, high=MOST_WORKERS, error=PolicyError)
         self.retry, self.longest = retry, longest
         self.cache = AnswerCache(cache)

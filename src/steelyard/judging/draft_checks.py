@@ -10,13 +10,6 @@ import unicodedata
 from collections.abc import Iterable
 from difflib import SequenceMatcher
 
-SPAN_MISSING = "span missing"
-NOT_STANDALONE = "not standalone"
-TOO_GENERAL = "too general"
-COPIES_SOURCE = "copies its source"
-ANSWER_IN_QUESTION = "answer in question"
-NEAR_REPEAT = "near-repeat"
-
 LONGEST_COPY = 8  # Words in a row that a question may have in common with its source, less one.
 COPIED_SHARE = 0.6  # Share of a question's words that these must be, at least, to count as a copy.
 REPEATED_SHARE = 0.8

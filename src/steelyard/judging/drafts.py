@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from steelyard.checks import is_number
 from steelyard.datasets import Corpus
 from steelyard.errors import InputError, SteelyardError
+from steelyard.evaluation import evaluate
 from steelyard.evidence import Evidence
 from steelyard.io.beir import document_records
 from steelyard.io.dataset_files import read_corpus
@@ -22,12 +25,21 @@ from steelyard.io.json import json_lines
 from steelyard.judging.draft_checks import words
 from steelyard.lazy import looked_up
 from steelyard.lazy import polars as pl
+from steelyard.qrels import Qrels
 from steelyard.report.documents import Document, Documented, frame_table, plain_values
 from steelyard.report.tables import Table
+from steelyard.run import Run
+from steelyard.statistics.intervals import welch
 from steelyard.version import __version__
 from steelyard.wording import counted
 
 BANDS = ("low", "middle", "high")
+DEPTH = 10  # Documents that a retriever returns for a question.
+FEWEST = 10  # Questions on each side from which the two sides are compared.
+
+Lists = Mapping[str, Mapping[str, Sequence[tuple[str, float]]]]
+"""By retriever and question: the first documents, with their scores."""
+
 BENCH = """\
 # Retrievers compared on these questions, for every chunking: `steelyard bench bench.yaml`. Add your own.
 dataset: .
@@ -125,13 +137,12 @@ class Drafts(Documented):
     passed_over: Mapping[str, int] = field(default_factory=dict)
     like: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
-    lists: Mapping[str, Any] = field(default_factory=dict)
+    lists: Lists = field(default_factory=dict)
 
     @cached_property
     def favours(self) -> Favours | None:
         """nDCG@10 of two retrievers on the accepted questions, without those that a person rejected."""
-        found: Favours | None = looked_up("steelyard.judging.passages:favours")(self.drafts, self.lists)
-        return found
+        return favours(self.drafts, self.lists)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -243,6 +254,36 @@ class Drafts(Documented):
             names = ["words in the source", "questions", "nDCG@10 bm25", "nDCG@10 dense"]
             tables.append(Table(names, list(self.favours.rows)))
         return Document("Drafted questions", self.verdict, tables, self.notes)
+
+
+def favours(drafts: Sequence[Draft], lists: Lists) -> Favours | None:
+    """nDCG@10 of both retrievers by how much of a question its source contains; only the source is relevant.
+
+    Whether copied words favour BM25 is Welch's t test: its lead on the questions of the band `high`, and on the others.
+    """
+    asked = [draft for draft in drafts if draft.status == "accepted" and all(draft.id in of for of in lists.values())]
+    if not asked or not lists:
+        return None
+    qrels = Qrels({draft.id: {str(span["doc_id"]): 1 for span in draft.spans} for draft in asked})
+    measure, values = f"nDCG@{DEPTH}", {}
+    for name, ranked in lists.items():
+        scores = evaluate(qrels, Run(dict(ranked)), measure)
+        values[name] = dict(zip(scores.queries, scores.values(measure).tolist(), strict=True))
+    by_band: dict[str, list[str]] = {name: [] for name in BANDS}
+    for draft in asked:
+        by_band[band(draft.more["overlap"])].append(draft.id)
+    rows = tuple(
+        (name, len(ids), *(float(np.mean([of[id] for id in ids])) for of in values.values()))
+        for name, ids in by_band.items()
+        if ids
+    )
+    leads = {id: values["bm25"][id] - values["dense"][id] for id in values["bm25"]}
+    high = [leads[id] for id in by_band["high"]]
+    rest = [leads[id] for name, ids in by_band.items() if name != "high" for id in ids]
+    if min(len(high), len(rest)) < FEWEST:
+        return Favours(rows)
+    gap, _, interval = welch(np.array(high), np.array(rest))
+    return Favours(rows, gap, *interval)
 
 
 def check_folder(folder: Path, corpus: Path | None = None) -> None:

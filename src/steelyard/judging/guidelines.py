@@ -16,7 +16,7 @@ a number with its label, or with label, description and key. Its key is its digi
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -68,10 +68,6 @@ class Guidelines:
     def values(self) -> frozenset[float]:
         """The values that a judgment can have."""
         return frozenset(grade.grade for grade in self.grades)
-
-    def to_dict(self) -> dict[str, Any]:
-        """For JSON: title, text and grades."""
-        return asdict(self)
 
     @classmethod
     def read(cls, path: str | Path) -> Guidelines:

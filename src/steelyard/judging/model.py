@@ -11,7 +11,7 @@ from steelyard.checks import text_value, whole_number
 from steelyard.datasets import Dataset
 from steelyard.errors import PolicyError
 from steelyard.io.judgments import open_judgments
-from steelyard.judging.client import Answer, AnswerCache, ChatError, Client, Endpoint, Question, RequestPlan
+from steelyard.judging.client import Answer, Client, Endpoint, Question
 from steelyard.judging.pool import Pool, check_texts
 from steelyard.judging.prompts import Prompt, speaks_to_judges
 from steelyard.judgments import ASKED, TEXT, Judgments, asked, text_hash
@@ -52,13 +52,12 @@ class ModelJudge(Client):
         check_texts(pairs, dataset)
         docs = dict.fromkeys(doc for _, doc in pairs)
         self._addressed = tuple(doc for doc in docs if speaks_to_judges(dataset.corpus[doc]))
-        requests = []
+        model = (prompt.system, endpoint.model, endpoint.url, prompt.graded)
+        requests: list[Question] = []
         for query, doc in pairs:
             text = prompt.fill(dataset.queries[query], dataset.corpus[doc])
-            stated = asked(dataset.queries[query]), text_hash(dataset.corpus.texts[doc])
-            model = (prompt.system, endpoint.model, endpoint.url, prompt.graded)
-            for repetition in range(1, self.repeat + 1):
-                requests.append(Question(query, doc, repetition, prompt.name, text, *model, *stated))
+            more = (prompt.name, text, *model, asked(dataset.queries[query]), text_hash(dataset.corpus.texts[doc]))
+            requests += (Question(query, doc, repetition, *more) for repetition in range(1, self.repeat + 1))
         return requests
 
     def notes(self) -> tuple[Note, ...]:
@@ -141,6 +140,3 @@ def judge(
     judgments.notes = (*judgments.notes, *model_judge.notes())
     judgments.notes += () if stopped is None else (note("judging-stopped", reason=stopped),)
     return judgments
-
-
-__all__ = ["AnswerCache", "ChatError", "Endpoint", "ModelJudge", "Prompt", "RequestPlan", "judge"]

@@ -14,14 +14,14 @@ from steelyard.comparison.scores import ScoreTable, TableOptions, column_named, 
 from steelyard.comparison.slices import column_values
 from steelyard.dialects import listed_measures
 from steelyard.errors import InputError, did_you_mean
-from steelyard.lazy import looked_up
+from steelyard.judging.report import histogram, interval_text, scatter, typed, with_intervals
 from steelyard.lazy import polars as pl
 from steelyard.measures.grammar import Measure
 from steelyard.notes import sentence
 from steelyard.report.documents import Document, Documented, frame_table, plain_values
 from steelyard.report.tables import Table
-from steelyard.statistics.agreement import FEWEST_RUNS, Array
-from steelyard.statistics.query_sets import QuerySetAgreement, query_set_agreement
+from steelyard.statistics.agreement import FEWEST_RUNS, QuerySetAgreement, query_set_agreement
+from steelyard.statistics.arrays import Array
 from steelyard.version import __version__
 from steelyard.wording import counted, listed, worded
 
@@ -145,8 +145,38 @@ class QuerySets(Documented):
 
     def document(self) -> Document:
         """The tables, and drawings: the splits with the set's tau, and the runs' scores with both sets."""
-        document: Document = looked_up("steelyard.judging.report:query_sets_document")(self)
-        return document
+        title = f"Query sets {', '.join(self.sets[1:])} compared with {self.sets[0]}"
+        drawings = []
+        for (name, measure), agreement in self.agreements.items():
+            drawings.append(histogram(self.sets[0], name, measure, agreement))
+            scores = [self.scores(label, measure) for label in (self.sets[0], name)]
+            across, up = f"{measure} with {self.sets[0]}", f"{measure} with {name}"
+            drawings.append(scatter(self.table.runs, scores, across, up))
+        return Document(title, self.verdict, _query_sets_tables(self), self.notes, drawings)
+
+
+def _query_sets_tables(sets: QuerySets) -> list[Table]:
+    """The rankings of runs by each set, and the pairs of runs with a significant difference."""
+    rows = []
+    for row in sets.query_sets.rename({"split_tau": "split"}).iter_rows(named=True):
+        figures = [interval_text(row, "tau"), interval_text(row, "split"), row["split_queries"]]
+        rows.append([row["set"], row["measure"], row["queries"], *figures, interval_text(row, "bias", "+.4f")])
+    reference, queries = sets.sets[0], max(sets.query_sets["reference_queries"].to_list())
+    note = (
+        f"{len(sets.table.runs):,} runs; tau is tau-b with the {queries:,} queries of {reference}, with a 95% "
+        f"bootstrap interval over queries. as many {reference}: tau of as many queries of {reference} (drawn) with the "
+        "rest, mean and middle 95% of random splits. bias: mean score with the set minus that with the reference."
+    )
+    titles = ["set", "measure", "queries", "tau", f"as many {reference}", "drawn", "bias"]
+    ranked = Table(titles, rows, title=f"Rankings of runs compared with {reference}", keys=2, note=note)
+    names = ["set", "measure", "run_pairs", "significant_reference", "significant_set", "significant_both"]
+    titles = ["set", "measure", "pairs", f"by {reference}", "by the set", "by both", "reversed", "opposite"]
+    note = (
+        "Paired t test over queries, p < 0.05, not corrected. reversed: significant by both, in opposite directions; "
+        f"opposite: significant by {reference}, and the set's means prefer the other run."
+    )
+    tested = sets.query_sets.select(*names, "reversed", "opposite").rows()
+    return [ranked, Table(titles, tested, title="Pairs of runs with a significant difference", keys=2, note=note)]
 
 
 def set_verdict(row: Mapping[str, Any]) -> str:
@@ -182,16 +212,6 @@ def set_verdict(row: Mapping[str, Any]) -> str:
     bias = "" if row["bias_low"] <= 0.0 <= row["bias_high"] else bias
     turned = f" It reverses {counted(row['reversed'], 'significant difference')}." if row["reversed"] else ""
     return f"{first}: {second}{bias}{turned}"
-
-
-def typed(names: str, kind: type) -> dict[str, type]:
-    """Columns of a frame that have the same type."""
-    return dict.fromkeys(names.split(), kind)
-
-
-def with_intervals(names: str) -> dict[str, type]:
-    """Columns of numbers, each followed by the ends of its interval."""
-    return {f"{name}{end}": float for name in names.split() for end in ("", "_low", "_high")}
 
 
 _COLUMNS: dict[str, type] = {

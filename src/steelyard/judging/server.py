@@ -130,8 +130,7 @@ class RequestError(Exception):
 class Session:
     """One judge's work on a pool: the documents in the judge's order, and the judgments file."""
 
-    edit = False
-    """Whether the note is an edited query."""
+    edit = False  # Whether the note is an edited query.
 
     def __init__(
         self,
@@ -217,10 +216,8 @@ class Session:
         path = cast(Path, self.judgments.path)
         with self._lock:
             if self._identity is not None and _identity(path) != self._identity:
-                raise InputError(
-                    f"{path} was removed or replaced while judging; put it back, or stop and start `steelyard judge` "
-                    "again."
-                )
+                problem = f"{path} was removed or replaced while judging;"
+                raise InputError(f"{problem} put it back, or stop and start `steelyard judge` again.")
             yield self.judgments
             self._identity = _identity(path)
 
@@ -247,8 +244,7 @@ class Session:
     def _own_lines(self) -> list[Judgment]:
         """The lines of this judge on documents of this session, as its questions are asked now."""
         lines = self.judgments.for_questions(self.dataset.queries).lines
-        judge_lines = (line for line in lines if line.judge == self.judge)
-        return [line for line in judge_lines if (line.query_id, line.doc_id) in self._places]
+        return [line for line in lines if line.judge == self.judge and (line.query_id, line.doc_id) in self._places]
 
     def _current(self) -> tuple[Judgment, ...]:
         return Judgments(self._own_lines()).current

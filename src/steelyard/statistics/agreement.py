@@ -1,8 +1,7 @@
-"""Agreement of two judges: of the grades they give, and of the rankings that follow from them.
+"""Agreement of two judges: of the grades they give, and of the rankings that follow from them; and of two query sets.
 
-This layer knows nothing of retrieval. Grades are arrays with NaN where a judge gave none; rankings are
-arrays of scores, higher is better. The functions on rankings take one ranking per row, so that all
-resamples of a bootstrap are computed at once.
+Grades are arrays with NaN where a judge gave none; rankings are arrays of scores, higher is better. The functions on
+rankings take one ranking per row, so that all resamples of a bootstrap are computed at once.
 """
 
 from __future__ import annotations
@@ -16,20 +15,17 @@ import numpy as np
 import numpy.typing as npt
 
 from steelyard.errors import InputError, PolicyError, did_you_mean
-from steelyard.statistics.arrays import snapped, student_quantile
+from steelyard.statistics.arrays import Array, snapped, student_quantile
 from steelyard.statistics.paired import t_tests
 
-Array = npt.NDArray[np.float64]
 Weights = Literal["linear", "quadratic"]
 Level = Literal["nominal", "ordinal", "interval"]
 LEVELS: tuple[Level, ...] = get_args(Level)
 
 RBO_P = 0.9  # Persistence of RBO: at 0.9 the first ten ranks have 86% of the weight.
 DIGITS = 12  # Resampled means are rounded to this many decimals, so that equal runs stay tied.
-
-FEWEST_RUNS = 8
-"""With fewer runs, tau is one of a few values and says little: three runs have tau 1 in one of six orders."""
-
+FEWEST_RUNS = 8  # With fewer, tau is one of a few values and says little: three runs have tau 1 in one of six orders.
+SPLITS = 2000  # Random splits of the reference queries.
 VALUES_PER_BLOCK = 2**21
 
 
@@ -411,12 +407,12 @@ def rank_agreement(
     ranked = (-means_a, -means_b) if less_is_better else (means_a, means_b)
     fallen = drops(*ranked)
     return RankAgreement(
-        tau=estimate(kendall_tau(*ranked), 0.95, (-1.0, 1.0)),
-        tau_ap=estimate(tau_ap(*ranked), 0.95, (-1.0, 1.0)),
-        rbo=estimate(rbo(*ranked, p), 0.95, (0.0, 1.0)),
-        drop=estimate(fallen.max(axis=1), 0.95, (0.0, math.inf)),
+        tau=estimate(kendall_tau(*ranked), (-1.0, 1.0)),
+        tau_ap=estimate(tau_ap(*ranked), (-1.0, 1.0)),
+        rbo=estimate(rbo(*ranked, p), (0.0, 1.0)),
+        drop=estimate(fallen.max(axis=1), (0.0, math.inf)),
         dropped=int(fallen[0].argmax()),
-        bias=estimate((means_b - means_a).mean(axis=1), 0.95),
+        bias=estimate((means_b - means_a).mean(axis=1)),
     )
 
 
@@ -441,7 +437,7 @@ def resampled_means(scores: Array, counts: Array) -> Array:
     return np.asarray(np.round(counts @ scores.T / counts.sum(axis=1, keepdims=True), DIGITS))
 
 
-def estimate(drawn: Array, level: float, bounds: tuple[float, float] = (-math.inf, math.inf)) -> Estimate:
+def estimate(drawn: Array, bounds: tuple[float, float] = (-math.inf, math.inf), level: float = 0.95) -> Estimate:
     """The first value, and the percentiles of the others shifted to it; NaN is left out."""
     value, kept = float(drawn[0]), drawn[1:][~np.isnan(drawn[1:])]
     if not len(kept) or math.isnan(value):
@@ -490,3 +486,74 @@ def significant_signs(scores: Array, alpha: float = 0.05) -> Array:
     """
     tested = (t_tests(row - scores[i + 1 :]) for i, row in enumerate(scores[:-1]))
     return np.concatenate([np.where(p < alpha, np.sign(snapped(means)), 0.0) for means, p in tested])
+
+
+# Rankings of runs by two sets of queries. Two samples of real queries do not rank runs alike either: the tau of a set
+# with the reference is compared with the tau that as many queries of the reference reach with the rest of it.
+
+
+@dataclass(frozen=True, eq=False)
+class QuerySetAgreement:
+    """How a set of queries ranks runs, compared with the reference.
+
+    bias: mean score with the set minus that with the reference.
+    splits: tau of `split_queries` queries of the reference with its other queries, one value per random split.
+    tested: pairs of runs with significant differences; opposite: those significant with the reference where the set's
+    means, significant or not, prefer the other run.
+    """
+
+    tau: Estimate
+    bias: Estimate
+    split_queries: int
+    splits: Array
+    tested: SignificantPairs
+    opposite: int
+
+    @property
+    def split(self) -> Estimate:
+        """The mean of the splits' tau, and the range of the middle 95% of them."""
+        kept = self.splits[~np.isnan(self.splits)]
+        if not len(kept):
+            return Estimate(float("nan"), float("nan"), float("nan"))
+        low, high = np.quantile(kept, [0.025, 0.975])
+        return Estimate(float(kept.mean()), float(low), float(high))
+
+
+def query_set_agreement(
+    reference: npt.ArrayLike, other: npt.ArrayLike, draws: int = 1000, splits: int = SPLITS, seed: int = 0
+) -> QuerySetAgreement:
+    """Agreement of two matrices runs x queries, the same runs over different queries.
+
+    The intervals resample queries within the reference and within the other set. They are shifted until the median of
+    the resamples is the estimate, as in `rank_agreement`.
+    """
+    a, b = (np.asarray(scores, dtype=np.float64) for scores in (reference, other))
+    if a.ndim != 2 or b.ndim != 2 or len(a) != len(b) or len(a) < 2 or not a.shape[1] or not b.shape[1]:
+        raise InputError(
+            f"Expected two matrices runs x queries of the same runs, at least two, got {a.shape}, {b.shape}."
+        )
+    means_a = resampled_means(a, resample_counts(a.shape[1], draws, seed))
+    means_b = resampled_means(b, resample_counts(b.shape[1], draws, (seed, 1)))
+    signs_a, signs_b = significant_signs(a), significant_signs(b)
+    # As many as the other set has; half of the reference if that has no more.
+    size = b.shape[1] if b.shape[1] < a.shape[1] else a.shape[1] // 2
+    return QuerySetAgreement(
+        tau=estimate(kendall_tau(means_a, means_b), (-1.0, 1.0)),
+        bias=estimate(means_b.mean(axis=1) - means_a.mean(axis=1)),
+        split_queries=size,
+        splits=split_taus(a, size, splits, seed),
+        tested=sign_agreement(signs_a, signs_b),
+        opposite=int(np.count_nonzero(signs_a * significant_signs(b, np.inf) < 0)),
+    )
+
+
+def split_taus(scores: Array, size: int, splits: int = SPLITS, seed: int = 0) -> Array:
+    """tau-b between the means of `size` random queries and of all others, one value per split; none without queries."""
+    queries = scores.shape[1]
+    if not 0 < size < queries:
+        return np.empty(0)
+    generator = np.random.default_rng((seed, 2))
+    order = generator.permuted(np.tile(np.arange(queries), (splits, 1)), axis=1)
+    chosen = np.zeros((splits, queries))
+    np.put_along_axis(chosen, order[:, :size], 1.0, axis=1)
+    return kendall_tau(resampled_means(scores, chosen), resampled_means(scores, 1.0 - chosen))

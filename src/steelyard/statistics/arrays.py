@@ -1,7 +1,8 @@
-"""The arrays that all statistics work on: checks of the input, exact sums, quantiles and matrix products.
+"""The arrays that all statistics work on: checks of the input, exact sums, quantiles, random signs and resamples.
 
-A series has one number per query; a matrix is series x queries. NaN means that a query has no value and is
-left out; an infinite value is an error.
+A series has one number per query, a matrix is series x queries. A query with NaN is left out; infinity is an error.
+The random bits are the raw output of PCG64, whose stream numpy keeps stable, and every sum is over whole numbers. The
+same seed gives the same sums to the last bit, whatever the processor, the number of threads or the version of numpy.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeVar
 
 import numpy as np
@@ -26,11 +29,7 @@ ROUNDING = 1e-12  # A smaller difference between two scores is rounding.
 
 def one_series(values: npt.ArrayLike) -> Array:
     """The values as one float64 array, one number per query."""
-    array = np.asarray(values, dtype=np.float64)
-    if array.ndim != 1:
-        problem = f"Expected one number per query, got an array of {array.ndim} dimensions (shape {array.shape})."
-        raise InputError(f"{problem} Give a flat list or array.")
-    return checked_finite(array)
+    return _finite(values, 1, "one number per query, got an array of", "Give a flat list or array.")
 
 
 def present(values: npt.ArrayLike) -> tuple[Array, int]:
@@ -42,15 +41,15 @@ def present(values: npt.ArrayLike) -> tuple[Array, int]:
 
 def many_series(values: npt.ArrayLike) -> Array:
     """The values as a float64 matrix, series x queries."""
+    advice = "Give one row per run or measure, one column per query."
+    return _finite(values, 2, "a matrix of series x queries, got", advice)
+
+
+def _finite(values: npt.ArrayLike, dimensions: int, expected: str, advice: str) -> Array:
+    """The values as an array, or an error for other dimensions and for infinite values."""
     array = np.asarray(values, dtype=np.float64)
-    if array.ndim != 2:
-        problem = f"Expected a matrix of series x queries, got {array.ndim} dimensions (shape {array.shape})."
-        raise InputError(f"{problem} Give one row per run or measure, one column per query.")
-    return checked_finite(array)
-
-
-def checked_finite(array: Array) -> Array:
-    """The array itself, or an error that gives the position of the first infinite value."""
+    if array.ndim != dimensions:
+        raise InputError(f"Expected {expected} {array.ndim} dimensions (shape {array.shape}). {advice}")
     infinite = np.isinf(array)
     if infinite.any():
         where = ", ".join(str(int(i)) for i in np.argwhere(infinite)[0])
@@ -80,9 +79,21 @@ def differences(a: npt.ArrayLike, b: npt.ArrayLike) -> Array:
     return snapped(first - second)
 
 
-def checked_seed(seed: int) -> int:
-    """The seed as an int, or an error: it must be a whole number, 0 or more."""
-    return whole_number("seed", seed)
+def rounding(mean: npt.ArrayLike) -> Array:
+    """The standard deviation up to which values with this mean are equal: the documented 1e-12, more for large ones."""
+    return np.maximum(ROUNDING, 1e-14 * np.abs(mean))
+
+
+def same_sign_p(n: npt.ArrayLike) -> Array:
+    """The p-value of n queries that all differ by the same amount: the chance of n equal signs, 2 / 2**n."""
+    return 2.0 * 0.5 ** np.asarray(n, dtype=np.float64)
+
+
+def mean_and_deviation(values: Array) -> tuple[float, float]:
+    """Mean and standard deviation (n - 1); a deviation that is only rounding is 0."""
+    mean = float(values.mean())
+    deviation = float(values.std(ddof=1)) if len(values) > 1 else math.nan
+    return mean, 0.0 if deviation <= rounding(mean) else deviation
 
 
 def checked_level(level: float) -> float:
@@ -230,3 +241,117 @@ def processors() -> int:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # not on macOS and Windows
         return os.cpu_count() or 1
+
+
+# Random sign flips and bootstrap resamples, as matrix products
+
+# 1,024 sign vectors x 64 bytes of signs as float32 are 2 MB, which fits in a core's cache.
+VECTORS_PER_BLOCK = 1024
+BYTES_PER_TILE = 64
+# Halves of 15 bits summed over the 2**9 queries of a tile stay within the 2**24 that float32 holds exactly.
+SIGNED_BITS = 30
+HALF = 2.0 ** (SIGNED_BITS // 2)
+RESAMPLED_PER_BLOCK = 2**19
+
+Bits = npt.NDArray[np.uint8]
+Counts = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class SignVectors:
+    """Vectors of signs, one sign per query: random ones or, without a seed, all 2**queries of them, each once."""
+
+    queries: int
+    count: int
+    seed: int | None
+
+    def bits(self, start: int, stop: int) -> Bits:
+        """The vectors from start (a multiple of 8) to stop as bits: one row per vector, eight queries per byte."""
+        width = -(-self.queries // 8)
+        rows = stop - start
+        if self.seed is None:
+            numbers = np.arange(start, stop, dtype=np.uint64) << np.uint64(8 * width - self.queries)
+            bytes_: Bits = numbers.astype(">u8").view(np.uint8).reshape(rows, 8)
+            return bytes_[:, -width:]
+        generator = np.random.PCG64(self.seed)
+        generator.advance(start * width // 8)
+        words = generator.random_raw(-(-rows * width // 8)).astype("<u8")
+        return words.view(np.uint8)[: rows * width].reshape(rows, width)
+
+
+def tally_signed_sums(columns: Array, vectors: SignVectors, tally: Callable[[Array], Counts]) -> Counts:
+    """The sum of tally(sums) over blocks of sums of the columns (queries x columns) under sign vectors.
+
+    The columns must be whole numbers of at most 30 bits: the products of their halves are exact in float32, and fast.
+    """
+    upper = np.rint(columns / HALF)
+    halves = np.hstack([upper, columns - upper * HALF]).astype(np.float32)
+
+    def one_block(start: int) -> Counts:
+        return tally(signed_sums(halves, vectors.bits(start, min(start + VECTORS_PER_BLOCK, vectors.count))))
+
+    counts = in_threads(one_block, range(0, vectors.count, VECTORS_PER_BLOCK))
+    return np.asarray(np.sum(counts, axis=0))
+
+
+def signed_sums(halves: npt.NDArray[np.float32], bits: Bits) -> Array:
+    """Sums of the columns under each row of bits; a table converts a byte to eight signs."""
+    every_byte = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1)
+    signs_of_byte = np.float32(1.0) - np.float32(2.0) * every_byte.astype(np.float32)
+    rows, width = bits.shape
+    buffer = np.empty(rows * min(width, BYTES_PER_TILE) * 8, dtype=np.float32)
+    sums = np.zeros((rows, halves.shape[1]))
+    for start in range(0, width, BYTES_PER_TILE):
+        tile = bits[:, start : start + BYTES_PER_TILE]
+        part = halves[8 * start : 8 * (start + BYTES_PER_TILE)]
+        signs = buffer[: tile.size * 8].reshape(rows, tile.shape[1], 8)
+        # mode="wrap" lets numpy write directly into the buffer; a byte is never out of range.
+        np.take(signs_of_byte, tile, axis=0, out=signs, mode="wrap")
+        sums += product(signs.reshape(rows, -1)[:, : len(part)], part)
+    upper, lower = np.hsplit(sums, 2)
+    return upper * HALF + lower
+
+
+def random_positions(positions: int, rows: int, width: int, generator: np.random.PCG64) -> npt.NDArray[np.int64]:
+    """rows x width random whole numbers below `positions`, 32 random bits each (bias below positions / 2**32)."""
+    words = -(-width // 2)
+    raw = generator.random_raw(rows * words).astype("<u8").view("<u4").reshape(rows, 2 * words)[:, :width]
+    numbers: npt.NDArray[np.int64] = raw.astype(np.int64)
+    numbers *= positions
+    numbers >>= 32
+    return numbers
+
+
+def resampled_sums(columns: Array, draws: int, seed: int) -> Array:
+    """Sums of the columns (queries x columns) over `draws` bootstrap resamples of the queries.
+
+    A matrix product of the counts of each query with the columns, which must be whole numbers and share the resamples.
+    """
+    queries = len(columns)
+    block = max(1, RESAMPLED_PER_BLOCK // queries)
+
+    def one_block(start: int) -> Array:
+        return product(_resamples(queries, start, min(block, draws - start), seed), columns)
+
+    return np.concatenate(in_threads(one_block, range(0, draws, block)))
+
+
+@lru_cache(maxsize=2)
+def _resamples(queries: int, start: int, rows: int, seed: int) -> Array:
+    """The counts of the resamples from `start` on; kept for the other intervals of a comparison of few queries."""
+    generator = np.random.PCG64(seed)
+    generator.advance(start * -(-queries // 2))
+    drawn = random_positions(queries, rows, queries, generator)
+    drawn += np.arange(rows, dtype=np.int64)[:, None] * queries
+    counts: Array = np.bincount(drawn.reshape(-1), minlength=rows * queries).astype(np.float64)
+    return counts.reshape(rows, queries)
+
+
+def resampled_moments(rows: Array, draws: int, seed: int) -> tuple[Array, Array]:
+    """The mean of every row in each resample of its queries, and the sum of squares about it (draws x rows)."""
+    count, n = rows.shape
+    columns, shift = whole_numbers(rows.T, n)
+    squares, square_shift = whole_numbers(rows.T**2, n)
+    sums = resampled_sums(np.hstack([columns, squares]), draws, seed)
+    means = np.ldexp(sums[:, :count], -shift) / n
+    return means, np.ldexp(sums[:, count:], -square_shift) - n * means**2

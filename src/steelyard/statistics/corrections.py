@@ -11,14 +11,13 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from steelyard.checks import unknown_name
+from steelyard.checks import unknown_name, whole_number
 from steelyard.errors import PolicyError
 from steelyard.lazy import special
 from steelyard.native import kernel
 from steelyard.statistics import arrays
-from steelyard.statistics.arrays import Array, Pair
-from steelyard.statistics.effect import cohens_d, mean_and_deviation
-from steelyard.statistics.resampling import SIGNED_BITS, Counts, SignVectors, random_positions, tally_signed_sums
+from steelyard.statistics.arrays import Array, Counts, Pair, SignVectors, mean_and_deviation, random_positions
+from steelyard.statistics.effect import cohens_d
 
 Correction = Literal["none", "bonferroni", "holm", "bh"]
 CORRECTIONS: tuple[Correction, ...] = get_args(Correction)
@@ -104,8 +103,7 @@ EXACT_QUERIES = 16
 TABLED_RUNS = 6
 DRAWS_PER_BATCH = 1024
 FEWEST_ORDERS = 32
-ORDERS_TIMES_QUERIES = 2**13
-"""Few queries get more orders, so that the number of orders times that of queries is about this."""
+ORDERS_TIMES_QUERIES = 2**13  # Few queries get more orders: orders times queries are about as many.
 CELLS_PER_BLOCK = 2**19
 
 Orders = npt.NDArray[np.uint32]
@@ -115,10 +113,9 @@ Orders = npt.NDArray[np.uint32]
 class FamilyResult:
     """Adjusted two-sided p-values for pairs of runs (row numbers), from one joint test.
 
-    `statistics` are mean differences for `tukey` and t values for `max_t`. `margins` are the half-widths of
-    simultaneous intervals of the mean differences, from the same draws: the interval of a pair excludes 0 exactly if
-    the pair differs significantly in one step, that is, without the step-down of `max_t`. Every `p` is NaN where no
-    test is possible, and `reason` gives the reason.
+    `statistics` are mean differences for `tukey` and t values for `max_t`. `margins` are half-widths of simultaneous
+    intervals of the mean differences: that of a pair excludes 0 exactly if the pair differs significantly in one step,
+    without the step-down of `max_t`. Every `p` is NaN where no test is possible, and `reason` gives the reason.
     """
 
     pairs: tuple[Pair, ...]
@@ -154,7 +151,7 @@ def tukey(
     if (result := untested(chosen, runs, n, left_out)) is not None:
         return result
     whole, shift = arrays.whole_numbers(scores.T, n)
-    ranges = np.sort(shuffled_ranges(whole, draws, arrays.checked_seed(seed)))
+    ranges = np.sort(shuffled_ranges(whole, draws, whole_number("seed", seed)))
     totals = whole.sum(axis=0)
     gaps = np.array([totals[i] - totals[j] for i, j in chosen])
     # Two sums of n rounded values on either side: an equal range may be up to 2n units smaller.
@@ -179,8 +176,7 @@ def critical_value(ascending: Array, most: int) -> float:
 def shuffled_ranges(whole: Array, draws: int, seed: int) -> Array:
     """The range of the runs' sums in every draw, with the scores of each query in a random order.
 
-    A random order is one of a few orders, shifted by a random number of places. With the shift each
-    run gets each score of a query equally often, so that the orders of a batch of draws may be few.
+    That is one of a few orders, shifted by a random number of places, so that each run gets each score equally often.
     """
     whole = np.ascontiguousarray(whole)
     queries, runs = whole.shape
@@ -246,7 +242,7 @@ def max_t(
     runs, n = scores.shape
     if (result := untested(chosen, runs, n, left_out)) is not None:
         return result
-    whole, _ = arrays.whole_numbers(scores.T, n, SIGNED_BITS)
+    whole, _ = arrays.whole_numbers(scores.T, n, arrays.SIGNED_BITS)
     first, second = (np.array(side, dtype=np.int64) for side in zip(*chosen, strict=True))
     gaps = whole[:, first] - whole[:, second]
     # The sum of squares does not change with the signs, so |sum| / root(squares) orders as |t| does.
@@ -258,7 +254,7 @@ def max_t(
     reached = (ratios - 2 * n * scale)[order]
     first, second, ordered_scale = first[order], second[order], scale[order]
     exact = n <= EXACT_QUERIES
-    vectors = SignVectors(n, 2**n, None) if exact else SignVectors(n, permutations, arrays.checked_seed(seed))
+    vectors = SignVectors(n, 2**n, None) if exact else SignVectors(n, permutations, whole_number("seed", seed))
 
     maxima: list[Array] = []
 
@@ -268,7 +264,7 @@ def max_t(
         maxima.append(largest_from_here[:, 0])
         return np.asarray(np.count_nonzero(largest_from_here >= reached, axis=0))
 
-    hits = tally_signed_sums(whole, vectors, reaching)
+    hits = arrays.tally_signed_sums(whole, vectors, reaching)
     shares = hits / 2.0**n if exact else (hits + 1.0) / (permutations + 1.0)
     p = np.empty(len(chosen))
     p[order] = np.maximum.accumulate(shares)
@@ -303,7 +299,7 @@ def best_of_p(p: float, gaps: npt.ArrayLike, permutations: int = 10_000, seed: i
     if len(rows) < 2 or n < 2 or not 0.0 < p < 0.5:
         return p
     permutations = arrays.checked_count(permutations, "permutations")
-    whole, _ = arrays.whole_numbers(np.ascontiguousarray(rows.T), n, SIGNED_BITS)
+    whole, _ = arrays.whole_numbers(np.ascontiguousarray(rows.T), n, arrays.SIGNED_BITS)
     roots = np.sqrt((whole * whole).sum(axis=0))
     scale = np.divide(1.0, roots, out=np.zeros_like(roots), where=roots > 0.0)
     t = float(special.stdtrit(n - 1, 1.0 - p))
@@ -312,8 +308,8 @@ def best_of_p(p: float, gaps: npt.ArrayLike, permutations: int = 10_000, seed: i
     def reaching(sums: Array) -> Counts:
         return np.asarray(np.count_nonzero((sums * scale).max(axis=1, keepdims=True) >= reached, axis=0))
 
-    vectors = SignVectors(n, permutations, arrays.checked_seed(seed))
-    hits = int(tally_signed_sums(whole, vectors, reaching)[0])
+    vectors = SignVectors(n, permutations, whole_number("seed", seed))
+    hits = int(arrays.tally_signed_sums(whole, vectors, reaching)[0])
     return max(p, (hits + 1.0) / (permutations + 1.0))
 
 

@@ -1,8 +1,7 @@
 """Statistics over several datasets: two tests of a macro mean, Friedman and Nemenyi, ranks and Borda counts.
 
-A dataset is a matrix runs x queries; a table of values is runs x datasets, with NaN where a run was not measured.
-More is better. The two tests answer different questions: `these_datasets` resamples the queries and keeps the
-datasets; `datasets_like_these` treats the datasets as a sample as well.
+A dataset is a matrix runs x queries; a table of values is runs x datasets, with NaN where a run was not measured. More
+is better. `these_datasets` resamples the queries; `datasets_like_these` treats the datasets as a sample as well.
 """
 
 from __future__ import annotations
@@ -16,15 +15,14 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 import numpy.typing as npt
 
-from steelyard.checks import unknown_name
+from steelyard.checks import unknown_name, whole_number
 from steelyard.errors import InputError, PolicyError
 from steelyard.lazy import special
 from steelyard.statistics import arrays
 from steelyard.statistics.arrays import Array, Pair
 from steelyard.statistics.corrections import max_t
 from steelyard.statistics.intervals import Interval, mean_intervals
-from steelyard.statistics.paired import mean_ranks
-from steelyard.statistics.resampling import permutation_test, resampled_sums
+from steelyard.statistics.paired import mean_ranks, permutation_test
 
 BordaRule = Literal["complete", "all", "measured"]
 BORDA_RULES: tuple[BordaRule, ...] = get_args(BordaRule)
@@ -71,7 +69,7 @@ def these_datasets(
     (0.14, True)
     """
     matrices = [arrays.many_series(dataset) for dataset in datasets]
-    draws, seed, level = arrays.checked_count(draws, "draws"), arrays.checked_seed(seed), arrays.checked_level(level)
+    draws, seed, level = arrays.checked_count(draws, "draws"), whole_number("seed", seed), arrays.checked_level(level)
     if not matrices or len({len(matrix) for matrix in matrices}) != 1:
         raise InputError("Expected one matrix runs x queries per dataset, each with the same runs.")
     if any(np.isnan(matrix).any() for matrix in matrices):
@@ -140,13 +138,8 @@ def _resampled(values: Array, draws: int, seed: int) -> _Resampled:
     n = values.shape[1]
     mean = values.mean(axis=1)
     centred = values - mean[:, None]
-    whole, shift = arrays.whole_numbers(centred.T, n)
-    squares, square_shift = arrays.whole_numbers(centred.T**2, n)
-    sums = resampled_sums(np.hstack([whole, squares]), draws, seed)
-    rows = len(values)
-    drawn = np.ldexp(sums[:, :rows], -shift) / n
-    spread = np.ldexp(sums[:, rows:], -square_shift) - n * drawn**2
-    return _Resampled(mean, (centred**2).sum(axis=1) / (n - 1) / n, drawn, np.maximum(spread, 0.0) / (n - 1) / n)
+    drawn, squares = arrays.resampled_moments(centred, draws, seed)
+    return _Resampled(mean, (centred**2).sum(axis=1) / (n - 1) / n, drawn, np.maximum(squares, 0.0) / (n - 1) / n)
 
 
 def _step_down(total: _Resampled, gaps: Sequence[Array]) -> tuple[float, ...]:
@@ -319,6 +312,5 @@ def _range_quantile(alpha: float, groups: int) -> float:
     low, high = 0.0, 20.0
     for _ in range(60):
         middle = (low + high) / 2
-        above = float(range_exceeded(np.array([middle]), groups)[0]) > alpha
-        low, high = (middle, high) if above else (low, middle)
+        low, high = (middle, high) if range_exceeded(np.array([middle]), groups)[0] > alpha else (low, middle)
     return high

@@ -15,12 +15,11 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from steelyard.checks import unknown_name
+from steelyard.checks import unknown_name, whole_number
 from steelyard.errors import PolicyError
 from steelyard.lazy import special
 from steelyard.statistics import arrays
-from steelyard.statistics.arrays import Array
-from steelyard.statistics.effect import mean_and_deviation, rounding
+from steelyard.statistics.arrays import Array, mean_and_deviation, rounding
 
 IntervalMethod = Literal["percentile", "bca", "t"]
 INTERVAL_METHODS: tuple[IntervalMethod, ...] = get_args(IntervalMethod)
@@ -120,7 +119,7 @@ def mean_intervals(
         raise PolicyError(unknown_name("interval method", method, INTERVAL_METHODS))
     data = arrays.many_series(matrix)
     arrays.checked_level(level)
-    seed = arrays.checked_seed(seed)
+    seed = whole_number("seed", seed)
     if draws is not None:
         draws = arrays.checked_count(draws, "draws")
     missing = np.isnan(data)
@@ -150,10 +149,8 @@ def complete_intervals(
         return [(mean - margin, mean + margin) for mean, margin in margins]
     if method == "percentile" and draws is None and n >= CLOSED_FORM_FROM:
         return closed_form_intervals(data, level)
-    from steelyard.statistics.resampling import resampled_sums
-
     whole, shifts = arrays.whole_columns(np.ascontiguousarray(data.T), n)
-    means = np.ldexp(resampled_sums(whole, draws or DRAWS, seed), -shifts) / n
+    means = np.ldexp(arrays.resampled_sums(whole, draws or DRAWS, seed), -shifts) / n
     if method == "bca":
         levels = [bca_levels(row, drawn, level) for row, drawn in zip(data, means.T, strict=True)]
     else:
@@ -173,10 +170,9 @@ def widened_normal(level: float, n: int) -> float:
 def closed_form_intervals(data: Array, level: float) -> list[Interval]:
     """The widened percentile interval from the cumulants of the bootstrap mean, without draws.
 
-    Given the data, the bootstrap mean has mean m, standard deviation s / sqrt(n), skewness
-    g / sqrt(n) and excess kurtosis k / n, where s, g and k are those of the data (dividing by n). Its
-    quantile at Phi(z) is m + s / sqrt(n) * (z + g (z^2 - 1) / (6 sqrt(n)) + k (z^3 - 3 z) / (24 n)
-    - g^2 (2 z^3 - 5 z) / (36 n)) up to terms of order n**-2.
+    The bootstrap mean has mean m, standard deviation s / sqrt(n), skewness g / sqrt(n) and excess kurtosis k / n, with
+    those of the data (dividing by n). Its quantile at Phi(z) is m + s / sqrt(n) * (z + g (z^2 - 1) / (6 sqrt(n))
+    + k (z^3 - 3 z) / (24 n) - g^2 (2 z^3 - 5 z) / (36 n)) up to terms of order n**-2.
     """
     n = data.shape[1]
     z = widened_normal(level, n)

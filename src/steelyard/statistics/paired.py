@@ -1,21 +1,20 @@
-"""Paired tests over the differences per query: t, Wilcoxon and sign, one entry point, and one-sided p-values."""
+"""Paired tests over the differences per query: one entry point, one-sided p-values, and every test by itself."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from steelyard.checks import unknown_name
+from steelyard.checks import unknown_name, whole_number
 from steelyard.errors import PolicyError
 from steelyard.lazy import special
-from steelyard.statistics.arrays import ROUNDING, Array, Pair, many_series, present, row_differences, snapped
-from steelyard.statistics.effect import mean_and_deviation, rounding, same_sign_p
-from steelyard.statistics.resampling import TestResult, bootstrap_tests, permutation_tests, trivial_result
+from steelyard.statistics import arrays
+from steelyard.statistics.arrays import ROUNDING, Array, Pair, mean_and_deviation, present, rounding, same_sign_p
 
 PairedTest = Literal["t", "wilcoxon", "sign", "permutation", "bootstrap"]
 FamilyTest = Literal["tukey", "max-t"]
@@ -26,6 +25,37 @@ TESTS: tuple[str, ...] = (*PAIRED_TESTS, *FAMILY_TESTS)
 # Up to this many queries the distribution of the signed ranks is exact, as in scipy: without and with ties or zeros.
 EXACT_RANKS = 50
 EXACT_TIED_RANKS = 13
+# With this many non-zero differences all 2**32 sign vectors are still counted in milliseconds.
+EXACT_DIFFERENCES = 32
+
+
+@dataclass(frozen=True)
+class TestResult:
+    """One paired test: its statistic, its two-sided p-value, and what it was computed from.
+
+    `p` is NaN where no test is possible, and `reason` gives the reason. `left_out` is the number of queries
+    without a value in one of the two runs.
+    """
+
+    __test__ = False  # keeps pytest from collecting it by its name
+
+    statistic: float
+    p: float
+    n: int
+    left_out: int
+    method: str
+    reason: str = ""
+
+
+def trivial_result(values: Array, left_out: int) -> TestResult | None:
+    """The result for fewer than two queries, or for no difference on any query (p = 1); None otherwise."""
+    n = len(values)
+    if n < 2:
+        reason = "one query only: the variance cannot be estimated" if n else "no query has a value in both runs"
+        return TestResult(math.nan, math.nan, n, left_out, "none", reason)
+    if not arrays.snapped(values).any():
+        return TestResult(0.0, 1.0, n, left_out, "exact", "the runs score the same on every query")
+    return None
 
 
 def t_test(differences: npt.ArrayLike) -> TestResult:
@@ -125,11 +155,8 @@ def mean_ranks(sizes: Array) -> tuple[Array, npt.NDArray[np.int64]]:
 
 
 def exact_rank_p(ranks: Array, positive: float) -> float:
-    """Two-sided p of a positive rank sum: all choices of signs, counted by dynamic programming.
-
-    Mean ranks are multiples of a half, so doubled ranks are whole and the sums can be tallied. Counts
-    stay below 2**50 and are therefore exact.
-    """
+    """Two-sided p of a positive rank sum: all choices of signs, counted by dynamic programming, exact below 2**50."""
+    # Mean ranks are multiples of a half.
     doubled = np.rint(2.0 * ranks).astype(np.int64)
     ways = np.zeros(int(doubled.sum()) + 1)
     ways[0] = 1.0
@@ -138,6 +165,158 @@ def exact_rank_p(ranks: Array, positive: float) -> float:
     position = round(2.0 * positive)
     tail = min(ways[: position + 1].sum(), ways[position:].sum()) / 2.0 ** len(doubled)
     return min(1.0, 2.0 * float(tail))
+
+
+def bootstrap_test(differences: npt.ArrayLike, draws: int = 10_000, seed: int = 0) -> TestResult:
+    """`bootstrap_tests` for one series of differences.
+
+    >>> bootstrap_test([0.1, 0.3, 0.0, 0.2, 0.1] * 4).p < 0.001
+    True
+    """
+    return bootstrap_tests(arrays.one_series(differences)[None, :], draws, seed)[0]
+
+
+def bootstrap_tests(differences: npt.ArrayLike, draws: int = 10_000, seed: int = 0) -> list[TestResult]:
+    """The studentised paired bootstrap test for every row of a matrix tests x queries, two-sided.
+
+    The differences are shifted to mean 0 and their queries resampled with replacement; b of m
+    resamples have a |t| of at least the observed one, and p = (b + 1) / (m + 1). A resample of equal values,
+    which has no t, is counted in b. If all differences are equal, p is that of `t_test`, 2 / 2**n, and not below
+    1 / (m + 1). Rows with the same queries share the resamples. The statistic is t.
+    """
+    matrix = arrays.many_series(differences)
+    draws = arrays.checked_count(draws, "draws")
+    seed = whole_number("seed", seed)
+    missing, method = np.isnan(matrix), f"{draws:,} resamples"
+    results: dict[int, TestResult] = {}
+    by_queries: dict[bytes, list[int]] = {}
+    for row, absent in enumerate(missing):
+        values, left_out = matrix[row][~absent], int(absent.sum())
+        result = trivial_result(values, left_out)
+        if result is None and mean_and_deviation(values)[1] == 0.0:
+            reason = "the difference is the same on every query"
+            p = max(float(same_sign_p(len(values))), 1.0 / (draws + 1.0))
+            result = TestResult(math.copysign(math.inf, values[0]), p, len(values), left_out, method, reason)
+        if result is not None:
+            results[row] = result
+        else:
+            by_queries.setdefault(absent.tobytes(), []).append(row)
+    for rows in by_queries.values():
+        absent = missing[rows[0]]
+        counts = int((~absent).sum()), int(absent.sum())
+        for row, (t, p) in zip(rows, studentised(matrix[rows][:, ~absent], draws, seed), strict=True):
+            results[row] = TestResult(t, p, *counts, method)
+    return [results[row] for row in range(len(matrix))]
+
+
+def studentised(values: Array, draws: int, seed: int) -> list[tuple[float, float]]:
+    """(t, p) of every row of complete differences, over shared resamples."""
+    n = values.shape[1]
+    mean, deviation = np.array([mean_and_deviation(np.ascontiguousarray(row)) for row in values]).T
+    # Standardised values have one unit for all rows, and squares of a known size.
+    means, squares = arrays.resampled_moments((values - mean[:, None]) / deviation[:, None], draws, seed)
+    observed = mean / (deviation / math.sqrt(n))
+    # |t*| >= |t| without a division: the deviation of a resample of equal values is 0.
+    reach = n * means**2 >= observed**2 * np.maximum(squares / (n - 1), 0.0) * (1.0 - 1e-9)
+    p = (np.count_nonzero(reach, axis=0) + 1.0) / (draws + 1.0)
+    return list(zip(observed.tolist(), p.tolist(), strict=True))
+
+
+def permutation_test(differences: npt.ArrayLike, permutations: int = 100_000, seed: int = 0) -> TestResult:
+    """`permutation_tests` for one series of differences.
+
+    >>> permutation_test([0.1, 0.3, 0.0, 0.2, 0.1]).p
+    0.125
+    """
+    return permutation_tests(arrays.one_series(differences)[None, :], permutations, seed)[0]
+
+
+def permutation_tests(
+    matrix: npt.ArrayLike, permutations: int = 100_000, seed: int = 0, pairs: Sequence[Pair] | None = None
+) -> list[TestResult]:
+    """The randomisation test, two-sided, for every row of a matrix tests x queries of differences.
+
+    With `pairs` the rows are scores, and each pair of row numbers (i, j) is a test of row i minus
+    row j: for all pairs of many runs this is faster than passing the differences.
+
+    Up to 32 non-zero differences all sign vectors are counted, so p is exact. Beyond that b of m random sign vectors
+    reach the observed mean and p = (b + 1) / (m + 1), which is never 0 and keeps the level. All tests share the sign
+    vectors. A mean that equals the observed one up to rounding reaches it. The statistic is the mean difference.
+    """
+    rows = arrays.many_series(matrix)
+    permutations = arrays.checked_count(permutations, "permutations")
+    seed = whole_number("seed", seed)
+    chosen = list(pairs or ())
+    differences = rows if pairs is None else arrays.row_differences(rows, chosen)
+    missing = np.isnan(differences)
+    results: dict[int, TestResult] = {}
+    for test, (row, absent) in enumerate(zip(differences, missing, strict=True)):
+        values, left_out = row[~absent], int(absent.sum())
+        result = trivial_result(values, left_out)
+        if result is None and np.count_nonzero(values) <= EXACT_DIFFERENCES:
+            whole, _ = arrays.whole_numbers(values, len(values))
+            p = exact_p(whole[whole != 0.0], slack=len(values))
+            result = TestResult(float(values.mean()), p, len(values), left_out, "exact")
+        if result is not None:
+            results[test] = result
+    drawn = [test for test in range(len(differences)) if test not in results]
+    if drawn:
+        involved = sorted({row for test in drawn for row in chosen[test]}) if chosen else []
+        if pairs is not None and len(involved) < len(drawn) and not missing[drawn].any():
+            positions = {row: position for position, row in enumerate(involved)}
+            terms = [(positions[chosen[test][0]], positions[chosen[test][1]]) for test in drawn]
+            p_values = monte_carlo_p(np.nan_to_num(rows[involved]), terms, permutations, seed)
+        else:
+            p_values = monte_carlo_p(np.nan_to_num(differences[drawn]), None, permutations, seed)
+        for test, p in zip(drawn, p_values, strict=True):
+            values = differences[test][~missing[test]]
+            counts = len(values), int(missing[test].sum())
+            results[test] = TestResult(float(values.mean()), float(p), *counts, f"{permutations:,} permutations")
+    return [results[test] for test in range(len(differences))]
+
+
+def exact_p(whole: Array, slack: float) -> float:
+    """The share of all sign vectors whose sum is at least as far from 0 as the sum of `whole`.
+
+    With the sums of one half sorted, each sum of the other needs two binary searches: 2**(n/2) steps instead of 2**n.
+    """
+    middle = len(whole) // 2
+    first, second = all_signed_sums(whole[:middle]), np.sort(all_signed_sums(whole[middle:]))
+    reached = abs(float(whole.sum())) - slack
+    if reached <= 0.0:
+        return 1.0
+    above = len(second) - np.searchsorted(second, reached - first, side="left")
+    below = np.searchsorted(second, -reached - first, side="right")
+    return float(int(above.sum() + below.sum()) / 2 ** len(whole))
+
+
+def all_signed_sums(whole: Array) -> Array:
+    """The sums under all 2**n choices of signs."""
+    sums = np.zeros(1)
+    for value in whole:
+        sums = np.concatenate([sums + value, sums - value])
+    return sums
+
+
+def monte_carlo_p(rows: Array, pairs: Sequence[Pair] | None, permutations: int, seed: int) -> Array:
+    """(b + 1) / (m + 1) for the difference of every pair of rows, or for every row itself."""
+    n = rows.shape[1]
+    whole, shifts = arrays.whole_columns(np.ascontiguousarray(rows.T), n, arrays.SIGNED_BITS)
+    # Rounding to whole units may move each side by half a unit per query.
+    units = np.ldexp(float(n), -shifts)
+    first, second = zip(*pairs, strict=True) if pairs is not None else (range(len(rows)), ())
+    first_of, second_of = (np.array(side, dtype=np.int64) for side in (first, second))
+
+    def gaps(sums: Array) -> Array:
+        scaled: Array = np.ldexp(sums, -shifts)
+        size = scaled[:, first_of]
+        return np.abs(size - scaled[:, second_of] if pairs is not None else size)
+
+    slack = units[first_of] + (units[second_of] if pairs is not None else 0.0)
+    reached = gaps(whole.sum(axis=0)[None, :])[0] - slack
+    vectors = arrays.SignVectors(n, permutations, seed)
+    hits = arrays.tally_signed_sums(whole, vectors, lambda sums: np.count_nonzero(gaps(sums) >= reached, axis=0))
+    return (hits.astype(np.float64) + 1.0) / (permutations + 1.0)
 
 
 def paired_tests(
@@ -156,10 +335,10 @@ def paired_tests(
     >>> [round(result.p, 4) for result in paired_tests([[0.1, 0.3, 0.0, 0.2], [0.1, -0.1, 0.1, -0.1]], "t")]
     [0.1027, 1.0]
     """
-    rows = many_series(matrix)
+    rows = arrays.many_series(matrix)
     if test == "permutation":
         return permutation_tests(rows, permutations, seed, pairs)
-    rows = snapped(rows) if pairs is None else row_differences(rows, pairs)
+    rows = arrays.snapped(rows) if pairs is None else arrays.row_differences(rows, pairs)
     if test == "bootstrap":
         return bootstrap_tests(rows, draws, seed)
     classical = {"t": t_test, "wilcoxon": wilcoxon_test, "sign": sign_test}
@@ -184,7 +363,7 @@ def fall_tests(
     >>> [round(result.p, 4) for result in fall_tests([[-0.1, -0.3, 0.0, -0.2], [0.1, 0.3, 0.0, 0.2]])]
     [0.0514, 0.9486]
     """
-    rows = snapped(many_series(matrix))
+    rows = arrays.snapped(arrays.many_series(matrix))
     results = paired_tests(rows, test, permutations, draws, seed)
     lower = []
     for result, row in zip(results, rows, strict=True):

@@ -4,8 +4,6 @@ Angelopoulos, Bates, Fannjiang, Jordan and Zrnic (2023), with the tuning of PPI+
 2023). y is known for n queries drawn at random, the prediction f for these and for N others. The estimate of
 the mean of y is lambda mean_N(f) + mean_n(y - lambda f). It is unbiased whatever the predictions are worth; the
 better they follow y, the narrower its interval. lambda = 0 is the mean of the human values alone.
-
-This layer knows nothing of retrieval: arrays in, numbers out.
 """
 
 from __future__ import annotations
@@ -19,8 +17,7 @@ import numpy.typing as npt
 
 from steelyard.errors import InputError
 from steelyard.lazy import special
-from steelyard.statistics.arrays import ROUNDING, Array, checked_level, row_differences
-from steelyard.statistics.effect import rounding, same_sign_p
+from steelyard.statistics.arrays import ROUNDING, Array, checked_level, rounding, row_differences, same_sign_p
 from steelyard.wording import counted
 
 Bools = npt.NDArray[np.bool_]
@@ -142,10 +139,9 @@ def prediction_powered_differences(
 def shared_weight(human: npt.ArrayLike, predicted: npt.ArrayLike) -> Array:
     """One lambda per query for all rows, so that the estimate of a difference is the difference of the estimates.
 
-    It minimises the sum of the variances of the rows' differences from their mean, and with it the sum over all
-    pairs of rows; that of the mean for a single row. Each query's weight is from all other queries, shrunk as for
-    one row; 0 for all where the sum of the variances is not smaller.
-    A query counts if every row has its human and its predicted value.
+    It minimises the sum of the variances of the rows' differences from their mean, and so the sum over all pairs of
+    rows; that of the mean for a single row. Each query's weight is from all other queries, shrunk as for one row; 0 for
+    all where that sum is not smaller. A query counts if every row has its human and its predicted value.
     """
     y, f = _matrices(human, predicted)
     has_f = np.logical_not(np.isnan(f).any(axis=0))[None]

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from steelyard.checks import whole_number
 from steelyard.errors import InputError
 from steelyard.statistics import arrays
 from steelyard.statistics.arrays import Array
 from steelyard.statistics.corrections import Correction, adjust
 from steelyard.statistics.paired import PairedTest, paired_tests
-from steelyard.statistics.resampling import resampled_sums
 from steelyard.wording import counted
 
 
@@ -24,10 +24,9 @@ def rank_intervals(
 ) -> list[tuple[int, int]]:
     """(best, worst) rank of every run, 1 best, for a matrix runs x queries where higher is better.
 
-    The queries are resampled and the runs ranked by their mean each time; the interval contains the
-    middle `level` of the ranks. Where means tie in a draw, a run's best rank counts the runs above it, and
-    its worst rank also counts the runs tied with it. A missing value (NaN) is left out of its run's mean.
-    With one query nothing can be resampled, and every rank is possible.
+    The queries are resampled and the runs ranked by their mean each time; the interval contains the middle `level` of
+    the ranks. Where means tie in a draw, a run's best rank counts the runs above it, and its worst rank also those tied
+    with it. A missing value (NaN) is left out of its run's mean. With one query every rank is possible.
 
     >>> rank_intervals([[0.9, 0.8, 0.9, 0.7], [0.1, 0.2, 0.1, 0.1], [0.1, 0.2, 0.1, 0.1]])
     [(1, 1), (2, 3), (2, 3)]
@@ -38,7 +37,7 @@ def rank_intervals(
     runs, n = scores.shape
     if n < 2:
         return [(1, runs)] * runs
-    means = resampled_means(scores, draws, arrays.checked_seed(seed))
+    means = resampled_means(scores, draws, whole_number("seed", seed))
     best = np.reshape([1 + np.count_nonzero(means > run[:, None], axis=1) for run in means.T], (runs, draws)).T
     worst = np.reshape([np.count_nonzero(means >= run[:, None], axis=1) for run in means.T], (runs, draws)).T
     tail = (1.0 - level) / 2.0
@@ -55,7 +54,7 @@ def resampled_means(scores: Array, draws: int, seed: int) -> Array:
     runs, n = scores.shape
     there = ~np.isnan(scores)
     whole, _ = arrays.whole_numbers(np.where(there, scores, 0.0).T, n)
-    sums = resampled_sums(np.hstack([whole, there.T.astype(np.float64)]), draws, seed)
+    sums = arrays.resampled_sums(np.hstack([whole, there.T.astype(np.float64)]), draws, seed)
     counts = sums[:, runs:]
     return np.asarray(np.divide(sums[:, :runs], counts, out=np.full((draws, runs), -np.inf), where=counts > 0))
 
@@ -87,9 +86,8 @@ def tie_groups(
 def groups_of(means: npt.ArrayLike, p_values: npt.ArrayLike, alpha: float = 0.05) -> list[str]:
     """Letters from the runs' means (higher is better) and the adjusted p-values of all pairs (runs x runs).
 
-    Two runs share a letter if and only if they do not differ significantly: a compact letter display.
-    Letters are in the order of the best run that has them. Runs without a test (a p of NaN) and runs with
-    the same mean do not differ significantly.
+    Two runs share a letter if and only if they do not differ significantly: a compact letter display. Letters are in
+    the order of the best run that has them. Runs without a test (a p of NaN) or with the same mean do not differ.
 
     >>> groups_of([0.9, 0.8, 0.1], [[1, 0.3, 0.001], [0.3, 1, 0.2], [0.001, 0.2, 1]])
     ['a', 'ab', 'b']
@@ -106,17 +104,16 @@ def groups_of(means: npt.ArrayLike, p_values: npt.ArrayLike, alpha: float = 0.05
     shared = np.zeros_like(tied)
     numbers = (f"[{number}]" for number in itertools.count(len(string.ascii_letters) + 1))
     names = itertools.chain(string.ascii_letters, numbers)
-    for one, other in itertools.combinations_with_replacement(range(runs), 2):
-        if not tied[one, other] or shared[one, other]:
-            continue
-        group = [one] if one == other else [one, other]
-        for run in range(runs):
-            if run not in group and tied[run, group].all():
-                group.append(run)
-        shared[np.ix_(group, group)] = True
-        name = next(names)
-        for run in sorted(group):
-            letters[order[run]] += name
+    for pair in itertools.combinations_with_replacement(range(runs), 2):
+        if tied[pair] and not shared[pair]:
+            group = list(dict.fromkeys(pair))
+            for run in range(runs):
+                if run not in group and tied[run, group].all():
+                    group.append(run)
+            shared[np.ix_(group, group)] = True
+            name = next(names)
+            for run in group:
+                letters[order[run]] += name
     return letters
 
 
@@ -176,7 +173,7 @@ def rank_stability(
         raise InputError(f"The concentration of the weights must be above 0, got {concentration}.")
     order = np.argsort(-(values @ shares), kind="stable")
     positive = shares > 0.0
-    generator = np.random.Generator(np.random.PCG64(arrays.checked_seed(seed)))
+    generator = np.random.Generator(np.random.PCG64(whole_number("seed", seed)))
     drawn = generator.dirichlet(concentration * shares[positive], size=draws)
     composites = drawn @ values[:, positive].T
     ordered = composites[:, order]
@@ -185,13 +182,12 @@ def rank_stability(
     beaten = ordered[:, 1:] > ordered[:, :1] + 1e-12
     top_changed = beaten.any(axis=1)
     tops = np.where(top_changed, order[np.argmax(ordered, axis=1)], order[0])
-    given = np.asarray(weights, dtype=np.float64)
     return Stability(
         order=tuple(order.tolist()),
         order_changes=float(overtaken.any(axis=1).mean()),
         top_changes=float(top_changed.mean()),
         top_shares=tuple((np.bincount(tops, minlength=len(values)) / draws).tolist()),
-        flips=tuple(top_flips(values, given)),
+        flips=tuple(top_flips(values, np.asarray(weights, dtype=np.float64))),
         draws=draws,
     )
 
@@ -199,28 +195,25 @@ def rank_stability(
 def top_flips(values: Array, weights: Array) -> list[Flip]:
     """For every measure the nearest weight at which another run becomes the best, smallest change first.
 
-    With d the best run's values minus another's, the best run leads by sum w d. That is linear in each
-    weight, so the lead over that run ends at w = -(sum over the other measures of w d) / d of this
-    measure, if this is not negative. Runs tied with the best run are not counted.
+    With d the best run's values minus another's, the best run leads by sum w d: linear in each weight, so the lead ends
+    at w = -(sum over the other measures of w d) / d of this measure, if this is not negative. Ties are not counted.
     """
-    composites = values @ weights
-    top = int(np.argmax(composites))
-    flips = []
+
+    def change(flip: Flip) -> float:
+        return abs(flip.flips_at - flip.weight)
+
+    top = int(np.argmax(values @ weights))
+    flips: list[Flip] = []
     for measure, weight in enumerate(weights):
-        nearest: Flip | None = None
-        for run in range(len(values)):
-            gap = values[top] - values[run]
+        possible = []
+        for run, gap in enumerate(values[top] - values):
             lead = float(gap @ weights)
-            if lead <= 1e-12 or gap[measure] == 0.0:
-                continue
-            flips_at = float(weight - lead / gap[measure])
-            if flips_at < 0.0 or (flips_at == 0.0 and weight == weights.sum()):
-                continue
-            if nearest is None or abs(flips_at - weight) < abs(nearest.flips_at - weight):
-                nearest = Flip(measure, float(weight), flips_at, run)
-        if nearest is not None:
-            flips.append(nearest)
-    return sorted(flips, key=lambda flip: abs(flip.flips_at - flip.weight))
+            if lead > 1e-12 and gap[measure] != 0.0:
+                flips_at = float(weight - lead / gap[measure])
+                if flips_at > 0.0 or (flips_at == 0.0 and weight != weights.sum()):
+                    possible.append(Flip(measure, float(weight), flips_at, run))
+        flips += sorted(possible, key=change)[:1]
+    return sorted(flips, key=change)
 
 
 def composite_parts(

@@ -5,8 +5,7 @@ without replacement and judged, so every document of it was drawn with probabili
 outside the pool count as not relevant. A query is three arrays with one entry per document of the pool:
 its rank in the list (0: not in the list), its stratum and its grade (NaN: not drawn).
 
-Every estimator takes grades of shape (..., documents): further axes hold other draws of the same pool, so
-that the jackknife and simulations run in one call.
+Every estimator takes grades of shape (..., documents); further axes hold other draws of the pool, as the jackknife has.
 
 AP and nDCG divide by an estimated number of relevant documents, so their estimates are biased upwards: on a sample of
 half the pool by about 2%. The stratified delete-one jackknife with finite population correction (Shao and Tu, The
@@ -20,13 +19,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from statistics import NormalDist
 
 import numpy as np
 import numpy.typing as npt
 
 from steelyard.errors import InputError
-from steelyard.statistics.arrays import Array
+from steelyard.statistics.arrays import Array, normal_quantile
 
 Ints = npt.NDArray[np.int64]
 Estimator = Callable[["SampledPool"], Array]
@@ -293,7 +291,7 @@ def sampled_interval(
     if not len(estimates):
         return math.nan, math.nan
     error = math.sqrt(two_stage_variance(estimates, noise, queries))
-    reach = NormalDist().inv_cdf(0.5 + level / 2.0) * error
+    reach = normal_quantile(0.5 + level / 2.0) * error
     mean = float(estimates.mean())
     return mean - reach, mean + reach
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from functools import cache
 from hashlib import sha256
 from html import escape
@@ -70,12 +71,8 @@ def html(
 
 def page_data(pairs: Sequence[Pair], dataset: Dataset, judge: str | None, guidelines: Guidelines) -> dict[str, Any]:
     """What the page's script reads in both forms. Nothing in it tells of runs, ranks or other judges."""
-    return {
-        "judge": judge,
-        "dataset": dataset.name,
-        "guidelines": guidelines.to_dict(),
-        "pairs": [list(pair) for pair in pairs],
-    }
+    shown = asdict(guidelines)
+    return {"judge": judge, "dataset": dataset.name, "guidelines": shown, "pairs": [list(pair) for pair in pairs]}
 
 
 def page_text(data: Mapping[str, Any], form: Literal["server", "file"]) -> str:
