@@ -18,7 +18,6 @@ import steelyard as sy
 from needs import import_peer
 from steelyard.alignment.alignment import align
 from steelyard.comparison.failures import run_failures
-from steelyard.comparison.joined_lists import JoinedLists, RunLists, join_lists
 from steelyard.comparison.judged import Conventions, GradedLists, JudgedDocuments, Part, _verdict
 from steelyard.comparison.pairs import Pair
 from steelyard.comparison.testing import ComparisonPlan
@@ -26,9 +25,12 @@ from steelyard.comparison.unjudged import (
     DRAWS,
     DifferenceTest,
     GradeDraws,
+    JoinedLists,
     Noise,
     PairedLists,
+    RunLists,
     combined_test,
+    join_lists,
     largest_p,
     pooled,
 )

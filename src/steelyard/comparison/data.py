@@ -19,8 +19,7 @@ from steelyard.checks import is_whole, unknown_name
 from steelyard.comparison.judged import JudgedDocuments, PartsOf, RowJudged, judged_rows, with_conventions
 from steelyard.comparison.leaderboard import LeaderboardRow, Verdict, verdict_of
 from steelyard.comparison.movers import Mover, Moves, RunMovers, document_moves, movers, movers_by_run
-from steelyard.comparison.overlap import Rules, by_every_rule
-from steelyard.comparison.pairs import Pair, PairTest, interval_method, tested_pairs
+from steelyard.comparison.pairs import Pair, PairTest, Rules, by_every_rule, interval_method, tested_pairs
 from steelyard.comparison.predicted import Predictions
 from steelyard.comparison.scores import Column, ScoreTable, label
 from steelyard.comparison.slices import Slice

@@ -19,13 +19,13 @@ import numpy as np
 from steelyard.alignment.alignment import Alignment
 from steelyard.alignment.hits import Bools, Floats, Remembers
 from steelyard.comparison import unjudged as imputation
-from steelyard.comparison.joined_lists import MOST_RANKS, JoinedLists, RunLists, count_unjudged, join_lists, pair_bounds
 from steelyard.comparison.movers import ranked_rows
 from steelyard.comparison.pairs import Pair, PairTest
 from steelyard.comparison.provenance import Edge, find_edge
 from steelyard.comparison.rules import within_margin
 from steelyard.comparison.scores import COMPOSITE, Column, ScoreTable
 from steelyard.comparison.testing import ComparisonPlan
+from steelyard.comparison.unjudged import MOST_RANKS, JoinedLists, RunLists, count_unjudged, join_lists, pair_bounds
 from steelyard.errors import MeasureError
 from steelyard.lazy import polars as pl
 from steelyard.measures.bounds import bounds, judged_share, rank_cutoff

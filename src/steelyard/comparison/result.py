@@ -16,12 +16,12 @@ from steelyard.comparison.columns import board_rows
 from steelyard.comparison.data import Claims, ComparedRuns, ComparisonData, EvaluatedRuns, judged_documents
 from steelyard.comparison.judged import judged_notes, parts_of
 from steelyard.comparison.leaderboard import leaderboard_rows, order_of
-from steelyard.comparison.overlap import overlap_notes
 from steelyard.comparison.pairs import (
     Pair,
     PairTest,
     assumption_notes,
     disagreement_notes,
+    overlap_notes,
     tested_pairs,
     untested_notes,
 )

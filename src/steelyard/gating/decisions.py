@@ -10,8 +10,7 @@ from typing import cast
 
 import numpy as np
 
-from steelyard.comparison.overlap import dependence
-from steelyard.comparison.pairs import NOT_TOGETHER
+from steelyard.comparison.pairs import NOT_TOGETHER, dependence
 from steelyard.comparison.scores import ScoreTable
 from steelyard.errors import InputError
 from steelyard.gating.cases import ResolvedRule, RuleCase, Runs, keeps_margin

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 from xml.etree import ElementTree
 
-from steelyard.comparison.overlap import DEPENDS
+from steelyard.comparison.pairs import DEPENDS
 from steelyard.comparison.rules import Rule
 from steelyard.gating.settings import GatePlan
 from steelyard.notes import Note, sentence

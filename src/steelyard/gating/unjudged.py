@@ -14,10 +14,10 @@ from dataclasses import replace
 import numpy as np
 
 from steelyard.alignment.alignment import align
-from steelyard.comparison.joined_lists import MOST_RANKS
 from steelyard.comparison.judged import ALL_JUDGED, Conventions, JudgedDocuments, Part, by_test
 from steelyard.comparison.movers import ranked_rows
 from steelyard.comparison.provenance import MAX_DEPTH
+from steelyard.comparison.unjudged import MOST_RANKS
 from steelyard.errors import InputError
 from steelyard.gating.cases import ResolvedRule, RuleCase, Runs, keeps_margin
 from steelyard.gating.inputs import GateInput
