@@ -68,8 +68,9 @@ def measured_column(comparison: Comparison, measure: str | None) -> tuple[ScoreT
     chosen = shown[:1] if measure is None else [one for one in shown if one.label.lower() == measure.lower()]
     if not chosen:
         with suppress(MeasureError):
-            parsed = parse(str(measure))
-            chosen = [m for m in shown if m.scores.k is None and m.column.measure and m.column.measure == parsed]
+            spelled = parse(str(measure)).spelled
+            own = ((one, one.column.measure) for one in shown if one.scores.k is None)
+            chosen = [one for one, defined in own if defined is not None and defined.spelled == spelled]
     if not chosen:
         raise MeasureError(unknown_name("measure", measure, [one.label for one in shown]))
     return chosen[0].scores, chosen[0].column
@@ -172,7 +173,6 @@ class AcrossData:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The datasets."""
         return tuple(dataset.name for dataset in self.datasets)
 
     @cached_property
@@ -191,10 +191,7 @@ class AcrossData:
 
     @cached_property
     def compared(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """The positions of the runs and of the datasets that are tested.
-
-        `refuse`: the runs that were measured on every dataset. `skip`: the datasets that every run was measured on.
-        """
+        """The positions of what is tested: of the complete runs (`refuse`), or of the complete datasets (`skip`)."""
         measured = np.asarray(~np.isnan(self.values))
         if self.missing == "skip":
             return tuple(range(len(self.runs))), tuple(np.flatnonzero(measured.all(axis=0)).tolist())

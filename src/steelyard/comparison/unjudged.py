@@ -1,11 +1,7 @@
 """Whether the difference of two runs depends on documents that nobody judged.
 
-A measure treats unjudged documents as not relevant. If the documents of one run were judged and those of
-the other were not, the other run scores too low, and a paired test of the two can be significant and wrong.
-
-The rule. A significant difference is reported as `better` or `worse` only if it stays significant, with the
-same sign, when the unjudged documents get estimated grades. Otherwise the verdict is `undecided`. The
-estimate is multiple imputation (Rubin 1987):
+A significant difference is reported as `better` or `worse` only if it stays significant, with the same sign, when the
+unjudged documents get estimated grades, by multiple imputation (Rubin 1987). Otherwise the verdict is `undecided`.
 
 1. For every grade above the lowest, a logistic regression of "the grade is this or higher" is fitted on the
    judged documents of both lists. The features are the logarithm of the document's rank in the one list and
@@ -23,9 +19,8 @@ estimate is multiple imputation (Rubin 1987):
    For the permutation test, the bootstrap, max-T and Tukey's test, which are tests of the mean, z of the plain
    test is moved by as much as the estimate moves z of the t test. With nothing unjudged, that is the plain test.
 
-The rule applies only if the qrels were pooled from ranked lists, that is, if non-relevant documents were
-judged because they were returned: see `pooled`. Other qrels list the relevant documents (and perhaps a few
-others); for them an unjudged document is a non-relevant one, and verdicts do not change.
+The rule applies only if the qrels were pooled from ranked lists: see `pooled`. For other qrels an unjudged document is
+a non-relevant one, and verdicts do not change.
 """
 
 from __future__ import annotations
@@ -81,7 +76,6 @@ class PairedLists:
 
     @property
     def unjudged(self) -> Bools:
-        """Which documents have no judgment."""
         return np.isnan(self.grade)
 
     def within(self, depth: int) -> Bools:
@@ -91,10 +85,7 @@ class PairedLists:
 
 @dataclass(frozen=True)
 class DifferenceTest:
-    """A mean difference (first run - second run), the p-value of its test, and its 95% interval, by the same test.
-
-    `drawn`: the lowest and highest mean difference of single draws, where grades were drawn.
-    """
+    """A mean difference (first run - second run), p, the 95% interval; the lowest and highest mean of single draws."""
 
     difference: float
     p: float
@@ -108,16 +99,11 @@ def pooled(pair: PairedLists, depth: int, rel: float = 1.0) -> bool:
 
     The qrels are pooled if both hold in one of the two runs:
 
-    - Non-relevant documents were judged. Counted are the documents in the first d ranks that are not known to
-      be relevant: those judged not relevant (grade from 0 to below `rel`; a distractor, grade below 0, was
-      chosen and not returned) and the unjudged ones. For some d up to `depth`, at least `FEWEST_JUDGED` of
-      them, and at least the share `LOWEST_SHARE`, were judged not relevant.
-    - They do not rank above the relevant ones (rank-sum test over the whole lists, z at least `LOWEST_Z`).
-      Documents that were judged because they were returned are less relevant at lower ranks.
-
-    The first does not hold for qrels that list only relevant documents. The second does not hold for qrels that add
-    chosen non-relevant documents (cranfield: one per query, mostly near the top of the lists; hard negatives). In both
-    cases the judged documents say nothing about the relevance of unjudged ones at the same ranks.
+    - Non-relevant documents were judged: of the documents in the first d ranks that are not known to be relevant (the
+      unjudged ones, and grades from 0 to below `rel`: a distractor was chosen, not returned), for some d up to `depth`
+      at least `FEWEST_JUDGED`, and at least the share `LOWEST_SHARE`. Not so for qrels of relevant documents only.
+    - They do not rank above the relevant ones (rank-sum test over the whole lists, z at least `LOWEST_Z`). Not so for
+      qrels that add chosen non-relevant documents (cranfield: mostly near the top of the lists; hard negatives).
     """
     for all_ranks in pair.ranks:
         there = np.isfinite(all_ranks)
@@ -157,10 +143,7 @@ class Noise:
         self._thresholds = np.empty((0, draws))
 
     def thresholds(self, count: int) -> Floats:
-        """Logits of uniform numbers for this many documents, documents x draws.
-
-        A grade is reached if a uniform number is below its probability, that is, if its logit is below the log-odds.
-        """
+        """Logits of uniform numbers, documents x draws; a grade is reached if one is below its log-odds."""
         documents, draws = self._thresholds.shape
         if documents < count:
             chance = self._random.random((count - documents, draws))
@@ -172,8 +155,7 @@ class Noise:
 class GradeDraws:
     """Grades for the unjudged documents of two runs, drawn from the model that is fitted on the judged ones.
 
-    The random numbers of a document do not depend on how many of the documents are asked for: the grades of the first
-    10 are the same whether a measure reads 10 documents or 100, and each is drawn once.
+    Each is drawn once: the grades of the first 10 documents are the same whether a measure reads 10 of them or 100.
     """
 
     def __init__(self, pair: PairedLists, noise: Noise) -> None:
@@ -215,10 +197,8 @@ class GradeDraws:
 def _drawn(
     noise: Noise, mode: Floats, query_mode: Floats, precision: Floats, cross: Floats, query_precision: Floats
 ) -> tuple[Floats, Floats]:
-    """Coefficients of the features (features x draws) and of the queries (queries x draws) of a model of `_fit`.
-
-    They are drawn from the normal approximation; those of the queries contain the constant and the shift.
-    """
+    """Coefficients of the features and of the queries (each x draws) of a model of `_fit`, drawn from the normal
+    approximation; those of the queries contain the constant and the shift."""
     moved = noise.coefficients @ np.linalg.cholesky(np.linalg.inv(precision)).T
     effects = -(moved @ cross.T) / query_precision + noise.effects / np.sqrt(query_precision)
     coefficients = (mode + moved).T
@@ -251,10 +231,7 @@ def _fit(features: Floats, query: Ints, queries: int, outcome: Bools) -> tuple[F
 
 
 def combined_test(differences: Floats) -> DifferenceTest:
-    """The t test of a mean by Rubin's rules; `differences` is draws x queries. NaN in a draw skips the query.
-
-    With no variance between the draws it is the paired t test.
-    """
+    """The t test of a mean by Rubin's rules; `differences` is draws x queries. NaN in a draw skips the query."""
     kept = differences[:, ~np.isnan(differences).any(axis=0)]
     draws, queries = kept.shape
     if queries < 2:
@@ -303,10 +280,7 @@ def largest_p(low: Floats, high: Floats, test: str) -> float | None:
 
 
 def moved_p(plain_p: float, plain_t: float, estimated_t: float) -> float:
-    """The p-value of a test of the mean, moved by as much as the estimate moves the t test.
-
-    plain_t, estimated_t: p-values of the t test, the second one negative if the estimate has the opposite sign.
-    """
+    """A p-value, moved as the estimate moves that of the t test (negative if the sign is the opposite)."""
     moved = math.copysign(float(normal_scores(abs(estimated_t))), estimated_t) - float(normal_scores(plain_t))
     return float(2 * special.ndtr(-max(0.0, float(normal_scores(plain_p)) + moved)))
 
