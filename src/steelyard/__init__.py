@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from steelyard.comparison.history import History
     from steelyard.comparison.lists import ListComparison
     from steelyard.comparison.result import Comparison
-    from steelyard.comparison.stage_losses import Stages
-    from steelyard.comparison.stages import stages
+    from steelyard.comparison.stages import Stages, stages
     from steelyard.comparison.testing import Statistics
     from steelyard.coverage import Coverage
     from steelyard.datasets import Corpus, Dataset, Queries
@@ -83,8 +82,7 @@ __getattr__, __dir__, _ = lazy_names(
         "comparison.history": ("History",),
         "comparison.lists": ("ListComparison",),
         "comparison.result": ("Comparison",),
-        "comparison.stage_losses": ("Stages",),
-        "comparison.stages": ("stages",),
+        "comparison.stages": ("Stages", "stages"),
         "comparison.testing": ("Statistics",),
         "coverage": ("Coverage",),
         "datasets": ("Corpus", "Dataset", "Queries"),

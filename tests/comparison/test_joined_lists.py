@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import steelyard as sy
-from steelyard.comparison import joined_lists
-from steelyard.comparison.joined_lists import JoinedLists, RunLists, SharedUnjudged, count_unjudged, join_lists
-from steelyard.comparison.unjudged import PairedLists
+from steelyard.comparison import unjudged as joined_lists
+from steelyard.comparison.unjudged import JoinedLists, PairedLists, RunLists, SharedUnjudged, count_unjudged, join_lists
 
 QRELS = sy.Qrels({"q1": {"a": 1, "b": 0, "z": 2}, "q2": {"c": 1}, "q3": {"a": -1}, "q4": []})
 SIZE = len(QRELS.queries)

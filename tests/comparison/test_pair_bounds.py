@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from steelyard.comparison.joined_lists import SharedUnjudged, pair_bounds
+from steelyard.comparison.unjudged import SharedUnjudged, pair_bounds
 from steelyard.errors import MeasureError
 from steelyard.measures import bound_formulas
 from steelyard.measures import bounds as bounds_module

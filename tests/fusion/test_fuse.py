@@ -8,7 +8,7 @@ from plain_fusion import fused as plainly_fused
 
 import steelyard as sy
 from needs import SHARED, needs_shared
-from steelyard.fusion.methods import METHODS, fuse_lists
+from steelyard.fusion.fuse import METHODS, fuse_lists
 from steelyard.notes import note
 
 A = {"q1": {"x": 3.0, "y": 2.0, "z": 1.0}, "q2": {"m": 5.0, "n": 4.0}}

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from plain_fusion import fused as plainly_fused
 
 from steelyard.errors import InputError
-from steelyard.fusion.methods import METHODS, NORMS, fuse_lists, method_named
+from steelyard.fusion.fuse import METHODS, NORMS, fuse_lists, method_named
 
 A = [("x", 10.0), ("y", 6.0), ("z", 2.0)]
 B = [("y", 0.9), ("w", 0.5), ("x", 0.1)]

@@ -9,7 +9,7 @@ import steelyard as sy
 from steelyard.alignment.alignment import align
 from steelyard.alignment.hits import Ordering
 from steelyard.fusion.candidates import judged_pool, pool_runs
-from steelyard.fusion.methods import recipe
+from steelyard.fusion.fuse import recipe
 from steelyard.fusion.tune import recipes, simplex
 
 

@@ -13,9 +13,8 @@ from steelyard.cli import run as steelyard
 from steelyard.comparison.rules import parse_rule
 from steelyard.comparison.scores import column_named
 from steelyard.errors import InputError
-from steelyard.gating.cases import ResolvedRule, RuleCase
-from steelyard.gating.decisions import _tests
-from steelyard.gating.settings import GatePlan
+from steelyard.gating.decisions import ResolvedRule, RuleCase, _tests
+from steelyard.gating.result import GatePlan
 from steelyard.statistics import t_test
 
 pytestmark = pytest.mark.slow

@@ -16,7 +16,8 @@ import pytest
 import steelyard as sy
 from needs import import_peer
 from steelyard.comparison.compare import compare_scores
-from steelyard.comparison.failures import (
+from steelyard.comparison.movers import ranked_rows
+from steelyard.comparison.next_steps import (
     DISTRACTED,
     LOW,
     MISSED,
@@ -27,7 +28,6 @@ from steelyard.comparison.failures import (
     UNJUDGED,
     run_failures,
 )
-from steelyard.comparison.movers import ranked_rows
 from steelyard.errors import InputError
 from steelyard.notes import sentence
 from steelyard.report.page import page as page_module

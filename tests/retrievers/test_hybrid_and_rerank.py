@@ -11,7 +11,7 @@ import pytest
 
 import steelyard.retrievers
 from steelyard.errors import SteelyardError
-from steelyard.fusion.methods import fuse_lists
+from steelyard.fusion.fuse import fuse_lists
 from steelyard.retrievers import BM25, Dense, Hybrid, Random, Rerank, Retriever, RetrieverError, retriever
 from steelyard.retrievers.registry import retriever_names, retriever_settings
 

@@ -21,8 +21,7 @@ from steelyard.comparison.compare import compare_evaluated, evaluate_runs, slice
 from steelyard.comparison.data import ComparedRuns, EvaluatedRuns
 from steelyard.comparison.result import Comparison
 from steelyard.comparison.scores import COMPOSITE, ScoreTable
-from steelyard.comparison.stage_losses import Stages
-from steelyard.comparison.stages import check_splits, stages
+from steelyard.comparison.stages import Stages, check_splits, stages
 from steelyard.comparison.testing import ComparisonPlan
 from steelyard.datasets import Dataset
 from steelyard.dialects import dialect

@@ -25,7 +25,7 @@ from steelyard.benchmark.retrieval import CostRow
 from steelyard.comparison.lists import ListComparison, compare_lists
 from steelyard.comparison.result import Comparison
 from steelyard.comparison.slices import COMPLEXITY
-from steelyard.comparison.stage_losses import Stages
+from steelyard.comparison.stages import Stages
 from steelyard.dialects import dialect
 from steelyard.errors import InputError, SteelyardError, problem_report
 from steelyard.io.files import read_bytes, reading

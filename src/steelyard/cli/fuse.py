@@ -10,8 +10,8 @@ from typing import Annotated, Any
 from steelyard.cli import options as args
 from steelyard.cli.options import Argument, Option, Setting, UsageError
 from steelyard.cli.output import Format, emit, print_messages, progress_bar, with_progress, write, write_prose
+from steelyard.fusion.fuse import METHODS, NORMS
 from steelyard.fusion.fuse import fuse as fuse_runs
-from steelyard.fusion.methods import METHODS, NORMS
 from steelyard.fusion.tune import Tuned
 from steelyard.fusion.tune import tune as tune_fusion
 from steelyard.io.trec import run_bytes

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from steelyard.cli import options as args
 from steelyard.cli.options import Argument, Option, RunFile, UsageError
 from steelyard.cli.output import emit, emit_result, print_message, print_messages, print_tables
-from steelyard.comparison.stage_losses import Stages
+from steelyard.comparison.stages import Stages
 from steelyard.comparison.stages import stages as split_by_stage
 from steelyard.dialects import dialect
 from steelyard.qrels import Qrels

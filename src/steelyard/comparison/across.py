@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from itertools import combinations
@@ -16,7 +17,7 @@ from steelyard.alignment.hits import Floats
 from steelyard.checks import unknown_name
 from steelyard.comparison.leaderboard import NOT_BELOW, Verdict
 from steelyard.comparison.result import Comparison
-from steelyard.comparison.scores import Column, ScoreTable, label
+from steelyard.comparison.scores import Column, ScoreTable
 from steelyard.comparison.testing import ComparisonPlan
 from steelyard.errors import InputError, MeasureError, PolicyError
 from steelyard.lazy import looked_up
@@ -42,8 +43,7 @@ class DatasetValues:
     """One dataset: the mean of every run that was measured on it, with its interval where it has one.
 
     `per_query` has one value per query and run, on the queries that all these runs have; it is empty for published
-    means. `verdicts` are those of every two runs on this dataset alone, for (run, baseline). `page` is its report page.
-    `others` has the means by other measures, by their labels. `range` is that of the measure, if known.
+    means. `verdicts` are those of every two runs on this dataset alone. `others`: means by other measures, by label.
     """
 
     name: str
@@ -64,21 +64,16 @@ class DatasetValues:
 
 def measured_column(comparison: Comparison, measure: str | None) -> tuple[ScoreTable, Column]:
     """The score table and the column of a measure, by its label or its definition; the first one by default."""
-    columns = [(table, column) for table in comparison.score_tables for column in table.columns]
-    if measure is None:
-        return columns[0]
-    labels = {label(column.key, table.k): (table, column) for table, column in columns}
-    by_case = {name.lower(): pair for name, pair in labels.items()}
-    if measure.lower() in by_case:
-        return by_case[measure.lower()]
-    try:
-        spelled = parse(measure).spelled
-    except MeasureError:
-        spelled = ""
-    for table, column in columns:
-        if column.measure is not None and column.measure.spelled == spelled and table.k is None:
-            return table, column
-    raise MeasureError(unknown_name("measure", measure, labels))
+    shown = comparison.shown_measures
+    chosen = shown[:1] if measure is None else [one for one in shown if one.label.lower() == measure.lower()]
+    if not chosen:
+        with suppress(MeasureError):
+            spelled = parse(str(measure)).spelled
+            own = ((one, one.column.measure) for one in shown if one.scores.k is None)
+            chosen = [one for one, defined in own if defined is not None and defined.spelled == spelled]
+    if not chosen:
+        raise MeasureError(unknown_name("measure", measure, [one.label for one in shown]))
+    return chosen[0].scores, chosen[0].column
 
 
 def dataset_values(
@@ -86,19 +81,17 @@ def dataset_values(
 ) -> DatasetValues:
     """The values of one dataset from its comparison; means, intervals and verdicts are those of the comparison."""
     board = comparison.leaderboard_rows
-    rows = {row.run: row for row in board if row.k == table.k}
+    rows = {row.run: row for row in board if row.k == table.k and not math.isnan(row.means[column.key])}
     means = {run: rows[run].means[column.key] for run in table.runs if run in rows}
-    means = {run: mean for run, mean in means.items() if not math.isnan(mean)}
     values = table.compared(column.key)[[table.runs.index(run) for run in means]]
     kept = values[:, ~np.isnan(values).any(axis=0)]
     pairs = comparison.claims.every(column.key, table.k)
     verdicts = {(pair.run, pair.baseline): pair.verdict for pair in pairs}
     verdicts |= {(pair.baseline, pair.run): reverse(pair.verdict) for pair in pairs}
     others = {
-        label(other.key, score_table.k): {row.run: row.means[other.key] for row in board if row.k == score_table.k}
-        for score_table in comparison.score_tables
-        for other in score_table.columns
-        if other is not column
+        shown.label: {row.run: row.means[shown.column.key] for row in board if row.k == shown.scores.k}
+        for shown in comparison.shown_measures
+        if shown.column is not column
     }
     apart = column.timed and not all(table.comparable(column, i, j) for i, j in combinations(range(len(table.runs)), 2))
     intervals = {run: rows[run].intervals[column.key] for run in means}
@@ -113,10 +106,7 @@ def reverse(verdict: str) -> str:
 
 @dataclass(frozen=True)
 class Outcome:
-    """One test of a pair: p corrected for all pairs, the 95% interval of this pair alone, and the verdict.
-
-    The verdict is better, worse, not significant, equal, or not tested; `reason` is why there was no test.
-    """
+    """One test of a pair: p corrected for all pairs, the 95% interval of this pair alone, the verdict; why no test."""
 
     p_adjusted: float
     low: float
@@ -160,10 +150,7 @@ class AcrossPair:
 
 @dataclass(frozen=True, eq=False)
 class AcrossData:
-    """What across() found: `table`, `pairs` and `verdict` over several datasets.
-
-    better: `less` where lower is better. missing, borda_rule: see `across`.
-    """
+    """What across() found: `table`, `pairs` and `verdict` over several datasets. missing, borda_rule: see `across`."""
 
     datasets: tuple[DatasetValues, ...]
     measure: str
@@ -186,7 +173,6 @@ class AcrossData:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The datasets."""
         return tuple(dataset.name for dataset in self.datasets)
 
     @cached_property
@@ -205,10 +191,7 @@ class AcrossData:
 
     @cached_property
     def compared(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """The positions of the runs and of the datasets that are tested.
-
-        `refuse`: the runs that were measured on every dataset. `skip`: the datasets that every run was measured on.
-        """
+        """The positions of what is tested: of the complete runs (`refuse`), or of the complete datasets (`skip`)."""
         measured = np.asarray(~np.isnan(self.values))
         if self.missing == "skip":
             return tuple(range(len(self.runs))), tuple(np.flatnonzero(measured.all(axis=0)).tolist())
@@ -349,21 +332,14 @@ class AcrossData:
         runs, ranks = self.compared[0], self.friedman
         by_rank = zip(ranks.pairs, ranks.nemenyi, strict=True) if ranks is not None else ()
         nemenyi = {frozenset((runs[i], runs[j])): p for (i, j), p in by_rank}
-        return tuple(
-            AcrossPair(
-                run=self.runs[one],
-                baseline=self.runs[other],
-                difference=float(self._shared_means[one] - self._shared_means[other]),
-                these=outcomes.get((THESE, one, other)) or self._no_test(THESE, one, other),
-                like_these=outcomes.get((LIKE_THESE, one, other)) or self._no_test(LIKE_THESE, one, other),
-                nemenyi=nemenyi.get(frozenset((one, other)), math.nan),
-                datasets={
-                    dataset.name: dataset.verdicts.get((self.runs[one], self.runs[other]), "not tested")
-                    for dataset in self.datasets
-                },
-            )
-            for one, other in combinations(ranked, 2)
-        )
+        found = []
+        for one, other in combinations(ranked, 2):
+            names, gap = (self.runs[one], self.runs[other]), self._shared_means[one] - self._shared_means[other]
+            these, like = (outcomes.get((q, one, other)) or self._no_test(q, one, other) for q in (THESE, LIKE_THESE))
+            verdicts = {dataset.name: dataset.verdicts.get(names, "not tested") for dataset in self.datasets}
+            by_ranks = nemenyi.get(frozenset((one, other)), math.nan)
+            found.append(AcrossPair(*names, float(gap), these, like, by_ranks, verdicts))
+        return tuple(found)
 
     def _verdict(self, difference: float, p: float, low: float, high: float) -> str:
         if math.isnan(p):
@@ -391,11 +367,7 @@ class AcrossData:
 
     @property
     def deciding(self) -> tuple[tuple[str, str, str, str], ...]:
-        """(run, baseline, dataset, outcome) of significant differences that depend on one dataset.
-
-        Without that dataset the difference is `reversed` or `not significant` on the other datasets. Where it is not
-        significant without any of them, all decide together (`need_every`).
-        """
+        """(run, baseline, dataset, outcome) of significant differences that depend on one dataset."""
         return self._left_out[0]
 
     @property
@@ -405,7 +377,10 @@ class AcrossData:
 
     @cached_property
     def _left_out(self) -> tuple[tuple[tuple[str, str, str, str], ...], tuple[tuple[str, str], ...]]:
-        """`deciding` and `need_every`: the tests without one dataset at a time."""
+        """`deciding` and `need_every`: the tests without one dataset at a time.
+
+        Without a dataset that decides, the difference is `reversed` or `not significant` on the other datasets.
+        """
         tests, members, places = self.these, self._tested_by_query, self.compared[1]
         if tests is None or not tests.without:
             return (), ()
@@ -420,11 +395,10 @@ class AcrossData:
             if all(lost):
                 every.append((self.runs[one], self.runs[other]))
             for at, place in enumerate(places):
-                name = self.names[place]
-                if float(np.delete(gaps, at).sum()) * float(gaps.sum()) < 0:
-                    deciding.append((self.runs[one], self.runs[other], name, "reversed"))
-                elif lost[at] and not all(lost):
-                    deciding.append((self.runs[one], self.runs[other], name, "not significant"))
+                reversed_sign = float(np.delete(gaps, at).sum()) * float(gaps.sum()) < 0
+                if reversed_sign or (lost[at] and not all(lost)):
+                    outcome = "reversed" if reversed_sign else "not significant"
+                    deciding.append((self.runs[one], self.runs[other], self.names[place], outcome))
         return tuple(deciding), tuple(every)
 
     @cached_property
@@ -454,28 +428,20 @@ class AcrossData:
         top = (*self._ranked[0], *self.rows)[0]
         tied = {row.run for row in self.rows if set(row.group) & set(top.group)}
         others = [(name, run) for name, run in self.leaders_without.items() if run not in tied]
-        if others:
-            notes.append(note("across-leader-depends", leader=top.run, without=others))
-        if self.deciding:
-            notes.append(note("across-one-dataset-decides", pairs=self.deciding))
-        if self.need_every:
-            notes.append(note("across-every-dataset-needed", pairs=self.need_every))
+        notes += [note("across-leader-depends", leader=top.run, without=others)] if others else []
         opposite = [
             (pair.run, pair.baseline, pair.these.verdict, name)
             for pair in self.tested_pairs
             for name, verdict in pair.datasets.items()
             if {pair.these.verdict, verdict} == {"better", "worse"}
         ]
-        if opposite:
-            notes.append(note("across-opposite", pairs=opposite))
-        return tuple(notes)
+        of_pairs = {"across-one-dataset-decides": self.deciding, "across-every-dataset-needed": self.need_every}
+        of_pairs["across-opposite"] = tuple(opposite)
+        return (*notes, *(note(code, pairs=pairs) for code, pairs in of_pairs.items() if pairs))
 
     @cached_property
     def _ranked(self) -> tuple[list[AcrossRow], dict[str, float]]:
-        """The runs with a mean, best first, and the means that are tested: of the datasets that every run has, if any.
-
-        Of runs measured on different datasets, a mean over more of them says nothing about a difference.
-        """
+        """The runs with a mean, best first, and the means that are tested: of the datasets of every run, if any."""
         shared = self._shared_means.tolist() if self.compared[1] else self.macro.tolist()
         means = dict(zip(self.runs, shared, strict=True))
         rows = [row for row in self.rows if not math.isnan(row.macro)]
@@ -533,13 +499,10 @@ class AcrossData:
         types: dict[str, Any] = {"run": pl.String, **dict.fromkeys(numbers, pl.Float64), "wins": pl.Int64}
         types |= {"borda_rank": pl.Int64, "group": pl.String, "like_group": pl.String}
         types |= {f"dataset {name}" if name in types else name: pl.Float64 for name in self.names}
-        data = [
-            [
-                *(row.run, row.macro, *row.these, *row.like_these, row.micro, row.wins, row.mean_rank, row.borda),
-                *(row.borda_rank, row.group, row.like_group, *row.values.values()),
-            ]
-            for row in self.rows
-        ]
+        data: list[list[Any]] = []
+        for row in self.rows:
+            data.append([row.run, row.macro, *row.these, *row.like_these, row.micro, row.wins, row.mean_rank])
+            data[-1] += [row.borda, row.borda_rank, row.group, row.like_group, *row.values.values()]
         return pl.DataFrame(plain_values(data), schema=types, orient="row")
 
     @cached_property

@@ -1,8 +1,4 @@
-"""The columns of the leaderboard: each is declared once, for every format that shows it.
-
-A new column is one `BoardColumn` in `COLUMNS`. The frame, CSV and JSON have its `value`; the tables of the terminal,
-Markdown, LaTeX, notebooks and the page show its value too, unless it declares another cell for them.
-"""
+"""The columns of the leaderboard: each is declared once, as a `BoardColumn` in `COLUMNS`, for every format."""
 
 from __future__ import annotations
 
@@ -33,8 +29,8 @@ class BoardColumn:
     """One column of the leaderboard.
 
     name: in the frame, CSV and JSON, and the heading in tables, unless `headings` has another one for a form.
-    value: of a row, unrounded. cells: what other forms show in its place; those without a cell of their own show the
-    one for `table`. when: whether a comparison has the column. forms: where it is shown. measure: its measure, if any.
+    value: of a row, unrounded. cells: what other forms show in its place; TABLES without a cell of their own show the
+    one for `table`. when: whether a comparison has the column. forms: where it is shown.
     """
 
     name: str
@@ -196,8 +192,7 @@ def _share(key: str, comparison: ComparisonData, row: LeaderboardRow) -> float |
 
 
 def _bound(place: int, comparison: ComparisonData, row: LeaderboardRow) -> float | None:
-    bounds = _row_judged(comparison, row).bounds
-    return None if bounds is None else bounds[place]
+    return (_row_judged(comparison, row).bounds or (None, None))[place]
 
 
 def _json_shares(comparison: ComparisonData, row: LeaderboardRow) -> dict[str, float] | None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -215,14 +217,13 @@ def evaluate_runs(
     scale: Qrels | None = None,
     **options: Any,
 ) -> EvaluatedRuns:
-    """Evaluate runs that are to be compared; the parameters are those of `compare`.
+    """Evaluate runs that are to be compared; most parameters are those of `compare`.
 
-    unmeasured: runs that are known not to be measured, with the reason. sessions: as in ScoreTable. scale: the qrels
-    whose scale says what is relevant, if not `qrels`.
+    unmeasured: runs known not to be measured, with the reason. sessions: as in ScoreTable. scale: qrels with the scale.
     """
     dialect = dialect_of(dialect)
     chosen = resolve(dialect.policies, options)
-    named = ([] if measures is None else listed_measures(measures)) or list(dialect.measures)
+    named = listed_measures(measures or ()) or list(dialect.measures)
     if not named:
         raise MeasureError("no measure given; name at least one, as in nDCG@10.")
     shown = {str(text): text for text in dialect.expand(named)}
@@ -246,7 +247,7 @@ def evaluate_runs(
         refuse_unmatched(coverage)
     reasons = {name: (unmeasured or {}).get(name) or not_measured(coverage[name]) for name in names}
     measured = [name for name in names if reasons[name] is None]
-    kept = [run_scores for name, run_scores in zip(names, scores, strict=True) if name in measured]
+    kept = [run_scores for name, run_scores in zip(names, scores, strict=True) if reasons[name] is None]
     # The values of all runs on the queries that any of them has, NaN where a run lacks one.
     present = {query for run_scores in kept for query in run_scores.queries}
     query_ids = tuple(query for query in judged.queries if query in present)
@@ -256,8 +257,8 @@ def evaluate_runs(
         values[number][:, [place[query] for query in run_scores.queries]] = run_scores.matrix
     table_pairs = []
     for block, values_at_k in zip(cutoffs, np.split(values, len(cutoffs), axis=1), strict=True):
-        columns = (Column(key, m.definition.better, m) for (k, key), m in parsed.items() if k == block)
-        whole = ScoreTable(tuple(measured), tuple(columns), query_ids, values_at_k, block, sessions or {})
+        columns = tuple(Column(key, m.definition.better, m) for (k, key), m in parsed.items() if k == block)
+        whole = ScoreTable(tuple(measured), columns, query_ids, values_at_k, block, sessions or {})
         table_pairs.append(whole.with_composite(list(shown), weights))
     tables, components = zip(*table_pairs, strict=True)
     # Measures with their own cutoff are the same in the rows of every `at`.
@@ -320,12 +321,9 @@ def _evaluated(
     if isinstance(runs, (Run, str, Path)):
         raise InputError("compare takes several runs: a list of runs, or a mapping of name to run.")
     labelled = {label(key, k): measure for (k, key), measure in measures.items()}
-    named: Iterable[tuple[str | None, Any]] = ((None, run) for run in runs)
-    if isinstance(runs, Mapping):
-        named = ((str(name), run) for name, run in runs.items())
-    for name, given in named:
+    for name, given in runs.items() if isinstance(runs, Mapping) else zip(repeat(None), runs):
         run = readable_again(given)
-        aligned = with_doubts(align(qrels, run, options.ordering, name), qrels, run)
+        aligned = with_doubts(align(qrels, run, options.ordering, None if name is None else str(name)), qrels, run)
         try:
             scores = scores_of(aligned, labelled, dialect, options)
         except MeasureError as error:
@@ -340,12 +338,10 @@ def measure_at(text: str | Measure, k: int | None, dialect: Dialect, shown: bool
     cutoff, measure = DEFAULT_CUTOFF if k is None else k, dialect.measure(text)
     if not isinstance(text, str):
         return measure @ cutoff if measure.cutoff is None and measure.definition.cutoff != "none" else measure
-    if k is None and measure.cutoff is not None:
-        return measure
-    try:
-        return dialect.measure(f"{text}@{cutoff}")
-    except MeasureError:
-        return measure
+    if k is not None or measure.cutoff is None:
+        with suppress(MeasureError):
+            return dialect.measure(f"{text}@{cutoff}")
+    return measure
 
 
 def slice_values(queries: Any, qrels: Any, by: str, judged: Qrels, rel: float | None = None) -> dict[str, object]:

@@ -19,8 +19,7 @@ from steelyard.checks import is_whole, unknown_name
 from steelyard.comparison.judged import JudgedDocuments, PartsOf, RowJudged, judged_rows, with_conventions
 from steelyard.comparison.leaderboard import LeaderboardRow, Verdict, verdict_of
 from steelyard.comparison.movers import Mover, Moves, RunMovers, document_moves, movers, movers_by_run
-from steelyard.comparison.overlap import Rules, by_every_rule
-from steelyard.comparison.pairs import Pair, PairTest, interval_method, tested_pairs
+from steelyard.comparison.pairs import Pair, PairTest, Rules, by_every_rule, interval_method, tested_pairs
 from steelyard.comparison.predicted import Predictions
 from steelyard.comparison.scores import Column, ScoreTable, label
 from steelyard.comparison.slices import Slice
@@ -40,21 +39,15 @@ QUICK_TESTS = ("t", "wilcoxon", "sign", "tukey")  # Tests without random draws.
 
 @dataclass(frozen=True)
 class ComparedRuns(Remembers):
-    """The inputs of a comparison, kept to show single queries and documents.
+    """The inputs of a comparison, kept to show single queries; `alignments` are the runs joined with the qrels.
 
-    `alignments` are the runs joined with the qrels. Where runs have different chunkings, `chunked` is set, each run
-    is joined with the qrels of its chunking, and `qrels` are those of all chunkings together.
+    `chunked`: each run has a chunking and is joined with its qrels; `qrels` are those of all chunkings together.
     """
 
     qrels: Qrels
     runs: Mapping[str, Any]
     alignments: Mapping[str, Alignment]
     chunked: bool = False
-
-    @property
-    def scanned(self) -> bool:
-        """Whether runs were read elsewhere, so that they have no documents to show."""
-        return any(isinstance(run, ScannedRun) for run in self.runs.values())
 
     def run(self, name: str) -> Run:
         """A run; one that is a file is read the first time."""
@@ -65,11 +58,9 @@ class ComparedRuns(Remembers):
 
 @dataclass(frozen=True)
 class EvaluatedRuns:
-    """Runs that were evaluated to be compared.
+    """Runs that were evaluated to be compared: the tables of those that were measured, and why others were not.
 
-    `tables` and `components` are as in ComparisonData, of the runs that were measured; `unmeasured` gives the reason
-    for each of the others. `coverage` and `source` have all runs; they are empty for a table of values of another tool.
-    `rules`: the tables by each rule of overlap.
+    `coverage` and `source` have all runs; they are empty for a table of another tool. `rules`: see `by_every_rule`.
     """
 
     tables: tuple[ScoreTable, ...]
@@ -88,11 +79,8 @@ class Claims:
     """The pairs of a comparison, every two runs on every measure, each decided once for all that a comparison shows.
 
     A pair is tested, its p-value is corrected for the pairs of its family, and a significant difference is checked for
-    unjudged documents (`judged`). A family is the pairs of one measure that were asked for: every run with the baseline
-    or, without a baseline, every two runs. With a baseline, the other pairs are a second family, tested if shown.
-
-    orders: the runs of every table, best first. judged: the documents of the runs; None where they are unknown. rules:
-    see `by_every_rule`.
+    unjudged documents (`judged`, None where they are unknown). A family is the pairs of one measure that were asked
+    for. With a baseline, the other pairs are a second family, tested if shown. orders: the runs of every table.
     """
 
     tables: Sequence[ScoreTable]
@@ -153,19 +141,16 @@ class ShownMeasure:
 
     @property
     def means(self) -> Floats:
-        """The mean of every run."""
         return self.scores.means()[:, self.scores.column(self.column.key)]
 
 
 @dataclass(frozen=True, eq=False)
 class ComparisonData:
-    """What compare() found.
+    """What compare() found: one score table per cutoff, with the composite first where there are `weights`.
 
-    There is one score table per cutoff, with the composite as its first measure where there are `weights`;
-    `components` are the measures of the composite. `notes` are the `input_notes` and those of the comparison itself.
-    `failed` gives, for runs that failed on some queries of a bench, on how many, as in `2 of 6`. `unmeasured` gives
-    the runs whose values mean nothing, with the reason: they are shown, and neither ranked nor tested. `cached` are
-    the runs whose answers and times are from the cache of a bench. `judge_command` judges the result of a bench.
+    `components` are the tables of its measures. `notes` are the `input_notes` and those of the comparison itself.
+    `failed`: on how many queries of a bench a run failed, as in `2 of 6`. `unmeasured`: why the values of a run mean
+    nothing; it is shown, and neither ranked nor tested. `cached`: runs with times from the cache of a bench.
     """
 
     score_tables: tuple[ScoreTable, ...]
@@ -216,7 +201,6 @@ class ComparisonData:
 
     @property
     def several_pairs(self) -> bool:
-        """Whether more than two runs are compared."""
         return len({pair.names for pair in self.tested_pairs}) > 1
 
     @property
@@ -250,11 +234,7 @@ class ComparisonData:
 
     @cached_property
     def judged(self) -> dict[tuple[str, int | None], RowJudged]:
-        """The judged shares and bounds of every row, by run and cutoff.
-
-        Empty where they say nothing: all documents above the cutoffs are judged, or the qrels have relevant documents
-        only, or the lists are not known, or the values are estimates.
-        """
+        """The judged shares and bounds of every row, by run and cutoff; empty where they are unknown or say nothing."""
         if self.predicted_by or self.claims.judged is None:
             return {}
         return judged_rows(self.score_tables, self.claims.parts, self.claims.judged)
@@ -275,10 +255,7 @@ class ComparisonData:
 
     @property
     def verdict(self) -> Verdict:
-        """Which run leads on the first measure, by how much, and whether that is significant; one sentence or two.
-
-        Where several cutoffs are compared, at the first of them.
-        """
+        """Which run leads on the first measure (at the first cutoff), by how much, and whether that is significant."""
         table = self.score_tables[0]
         rows = [row for row in self.leaderboard_rows if row.k == table.k]
         labels = "" if self.source is None else self.source.qrels.labelled_by
@@ -320,15 +297,14 @@ class ComparisonData:
         for name in (run, base):
             if name not in self.runs:
                 raise InputError(unknown_name("run", name, self.runs))
-        table = self.score_tables[0]
-        places = table.runs.index(run), table.runs.index(base)
-        return movers(table, str(measure or table.columns[0].key), *places, self._moves(run, base), most)
+        places = self.runs.index(run), self.runs.index(base)
+        return movers(self.score_tables[0], str(measure or self.keys[0]), *places, self._moves(run, base), most)
 
     def movers_by_run(self, most: int = 10) -> list[RunMovers]:
         """For every run the queries that it lost and won by most vs the baseline; without one, vs the last run."""
         if not is_whole(most):
-            advice = "expected a number of queries. to_html and to_parquet write files, the others return texts"
-            raise InputError(f"movers is {most!r}; {advice}.")
+            advice = "to_html and to_parquet write files, the others return texts"
+            raise InputError(f"movers is {most!r}; expected a number of queries. {advice}.")
         base = self.plan.baseline or self.leaderboard_rows[-1].run
         return movers_by_run(self.score_tables[0], base, lambda run: self._moves(run, base), most)
 
@@ -343,9 +319,8 @@ class ComparisonData:
 def judged_documents(runs: EvaluatedRuns, plan: ComparisonPlan) -> JudgedDocuments | None:
     """What unjudged documents can change; None where lists or qrels are unknown, or each run has its own qrels."""
     source = runs.source
-    if source.chunked or not runs.coverage:
-        return None
-    if any(isinstance(run, ScannedRun) and run.lists is None for run in source.runs.values()):
+    unknown = any(isinstance(run, ScannedRun) and run.lists is None for run in source.runs.values())
+    if source.chunked or unknown or not runs.coverage:
         return None
     options = next(iter(runs.coverage.values())).policies
     return JudgedDocuments(source.qrels, source.run, dict(source.alignments), options, plan.seed, plan.test)

@@ -33,8 +33,7 @@ MOST_DRAWN = 1000  # Points of a line up to which the intervals are bootstrapped
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Without the garbage collector: a long history is millions of objects, none of them garbage, and every few
-    thousand new ones would have it look at them again."""
+    """Without the garbage collector, which would look at the millions of objects of a long history again and again."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -100,9 +99,8 @@ class Point:
 class LinePoint(NamedTuple):
     """A point of a line: its mean with the interval, what breaks the line before it, and the tested change.
 
-    `change` is drop, rise, or empty; `p_adjusted` is corrected for all steps of the measure on the dataset, and NaN
-    where nothing was tested. `difference` is from the point before, on the queries of both. Measures that are not
-    averaged over queries, such as sums and percentiles, have no interval and are not tested.
+    `change` is drop, rise, or empty; `p_adjusted` is corrected for all steps of the measure on the dataset, NaN where
+    nothing was tested. `difference` is from the point before. Measures that are not averaged have no interval or test.
     """
 
     point: Point
@@ -127,7 +125,6 @@ class HistoryData:
 
     @property
     def datasets(self) -> list[str]:
-        """The datasets."""
         return list(self.by_dataset)
 
     @property
@@ -158,7 +155,6 @@ class HistoryData:
 
     @property
     def steps(self) -> list[LinePoint]:
-        """All steps of all lines."""
         return [step for line in self.lines.values() for step in line]
 
     @property
@@ -217,9 +213,8 @@ class HistoryData:
         matches = [point for point in points if name and str(point.record.get("commit") or "").startswith(name)]
         if not matches:
             labels = list(dict.fromkeys(point.label for point in points))
-            raise InputError(
-                f"there is no commit {name!r} in the history; it has {listed(labels[-6:])}.{did_you_mean(name, labels)}"
-            )
+            has = f"it has {listed(labels[-6:])}.{did_you_mean(name, labels)}"
+            raise InputError(f"there is no commit {name!r} in the history; {has}")
         return matches[-1]
 
     def movers(
@@ -299,10 +294,7 @@ class History(Documented, HistoryData):
 
 @dataclass(eq=False, slots=True)
 class _Series:
-    """The points of a line as columns, since a long history has a million of them.
-
-    `kinds`: a number that changes where the queries, the fingerprints, the measures or the settings change.
-    """
+    """The points of a line as columns, since a long history has a million of them; `kinds`: see `_series`."""
 
     points: list[Point] = field(default_factory=list)
     kinds: list[int] = field(default_factory=list)
@@ -313,7 +305,7 @@ class _Series:
 def _series(points: Sequence[Point], measures: Sequence[str]) -> dict[str, dict[str, _Series]]:
     """What is recorded at the points of a dataset, by run and measure."""
     by_run: dict[str, dict[str, _Series]] = {}
-    kind, last = 0, None
+    kind, last = 0, None  # A number that changes where the queries, the fingerprints, measures or settings change.
     for point in points:
         record = point.record
         this = (record["queries"], record["fingerprints"], record["measures"], record.get("settings"))

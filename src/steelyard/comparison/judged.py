@@ -1,9 +1,8 @@
 """What is known of the documents of a comparison: judged shares, bounds, verdicts that depend on unjudged ones.
 
 For a significant difference each convention for unjudged documents is computed: they are not relevant (the plain
-test), they are removed (condensed lists), they get estimated grades (`unjudged`), or any grades (bounds). The
-verdict is `undecided` where the estimated grades do not confirm the plain test, or where the qrels look as if they
-were made from the run that the difference favours (`provenance`).
+test), they are removed (condensed lists), they get estimated grades (`unjudged`), or any grades (bounds). Whether the
+qrels look as if they were made from the run that the difference favours is found by `provenance`.
 """
 
 from __future__ import annotations
@@ -19,13 +18,13 @@ import numpy as np
 from steelyard.alignment.alignment import Alignment
 from steelyard.alignment.hits import Bools, Floats, Remembers
 from steelyard.comparison import unjudged as imputation
-from steelyard.comparison.joined_lists import MOST_RANKS, JoinedLists, RunLists, count_unjudged, join_lists, pair_bounds
 from steelyard.comparison.movers import ranked_rows
 from steelyard.comparison.pairs import Pair, PairTest
 from steelyard.comparison.provenance import Edge, find_edge
 from steelyard.comparison.rules import within_margin
 from steelyard.comparison.scores import COMPOSITE, Column, ScoreTable
 from steelyard.comparison.testing import ComparisonPlan
+from steelyard.comparison.unjudged import MOST_RANKS, JoinedLists, RunLists, count_unjudged, join_lists, pair_bounds
 from steelyard.errors import MeasureError
 from steelyard.lazy import polars as pl
 from steelyard.measures.bounds import bounds, judged_share, rank_cutoff
@@ -45,11 +44,8 @@ FIRST, POOL_DEPTH, NEARLY_ALL = 3, 10, 0.9
 """Documents were judged by rank if the first 3 of a run, or 10 per query, are judged, in nearly all cases (90%)."""
 
 ALL_JUDGED = 0.995  # A judged share that is shown as 100%: judged shares and bounds are not shown from here on.
-MOST_DOCUMENTS = 5_000_000
-"""Documents of two runs' lists up to which bounds of the difference and estimates are computed."""
-
-MOST_BOUNDED = 5_000_000
-"""Documents, over all pairs and measures, up to which the bounds of differences are computed: some seconds."""
+MOST_DOCUMENTS = 5_000_000  # Of two runs' lists, up to which bounds of the difference and estimates are computed.
+MOST_BOUNDED = 5_000_000  # Over all pairs and measures, up to which bounds of differences are computed: some seconds.
 
 
 class Part(NamedTuple):
@@ -68,13 +64,11 @@ PartsOf = Mapping[tuple[str, int | None], Sequence[Part]]
 class Conventions:
     """The difference of two runs by each convention for unjudged documents; None where it was not computed.
 
-    `judged_run` and `judged_baseline`: the share of judged documents above the measure's cutoff. `bound_low` and
-    `bound_high`: the lowest and highest difference that any grading gives; `bound_p`: a p-value that none exceeds, by
-    the sign test where pairs are tested by it, otherwise by the t test (None for Wilcoxon's). `condensed` and
-    `imputed`: the mean difference and the p-value with condensed lists and with estimated grades; `imputed_low` and
-    `imputed_high`: the 95% interval with estimated grades. `unjudged`: the number of unjudged documents that either run
-    has above the cutoff. `drawn`: the lowest and highest mean difference of all drawn grades. `checked`: False if the
-    lists are too long to estimate grades.
+    `judged_*`: the share of judged documents above the measure's cutoff. `bound_low`, `bound_high`: the lowest and
+    highest difference that any grading gives; `bound_p`: a p-value that none exceeds (`largest_p`). `condensed*`,
+    `imputed*`: the mean difference, its p-value and its 95% interval with condensed lists and with estimated grades.
+    `unjudged`: the number of unjudged documents that either run has above the cutoff. `drawn`: the lowest and highest
+    mean difference of all drawn grades. `checked`: False if the lists are too long to estimate grades.
     """
 
     judged_run: float | None = None
@@ -108,10 +102,7 @@ class Conventions:
 
 
 class GradedLists:
-    """The lists of two runs with drawn grades: made once for a pair, read by all its measures.
-
-    Each draw is a query of a larger alignment, so that a measure is computed for all draws at once.
-    """
+    """The lists of two runs with drawn grades, for all measures; each draw is a query of a larger alignment."""
 
     def __init__(self, lists: JoinedLists, noise: imputation.Noise) -> None:
         self.lists = lists
@@ -141,8 +132,8 @@ class GradedLists:
 class JudgedDocuments(Remembers):
     """The alignments and lists of the runs of a comparison, and what follows from their unjudged documents.
 
-    `source` gives a run by its name. `test` is the test of the pairs. `bounded` counts the documents that bounds of
-    differences were computed over, `without_bounds` the differences that have none because the lists are too long.
+    `bounded` counts the documents that bounds of differences were computed over, `without_bounds` the differences that
+    have none because the lists are too long.
     """
 
     qrels: Qrels
@@ -164,8 +155,8 @@ class JudgedDocuments(Remembers):
     def edges(self) -> dict[str, Edge]:
         """The runs whose first documents were probably the ones that were judged, with the depth.
 
-        Where every other run is judged to that depth too, the qrels favour none of them, whoever made them. Of several
-        depths the smallest explains the qrels: a similar run has the same documents further down.
+        Where every other run is judged to that depth too, the qrels favour none of them. Of several depths the smallest
+        explains the qrels: a similar run has the same documents further down.
         """
         edges = {}
         level = self.options.rel if self.options.rel is not None else 1.0
@@ -194,11 +185,10 @@ class JudgedDocuments(Remembers):
 
     @cached_property
     def judged_by_rank(self) -> bool:
-        """Whether documents were judged because runs returned them, whatever they are about.
+        """Whether documents were judged because runs returned them; otherwise they were chosen, and say nothing.
 
         This is so if they are from a judgments file, if the first documents of one of the runs are judged, or if nearly
-        every query has as many judged documents as a pool of other runs would have. Otherwise the judged documents
-        were chosen, and they say nothing about the others.
+        every query has as many judged documents as a pool of other runs would have.
         """
         if self.qrels.from_judgments:
             return True
@@ -227,11 +217,7 @@ class JudgedDocuments(Remembers):
         return float(shares[answered].mean()) if answered.any() else None
 
     def value_bounds(self, parts: Sequence[Part], run: str, kept: Bools) -> tuple[float, float] | None:
-        """The lowest and highest value of a run that any grading gives; for a composite the sum of its parts' bounds.
-
-        None where they cannot be computed: without unjudged documents in the lists, or if a measure needs more of
-        the documents than their grades.
-        """
+        """The lowest and highest value of a run that any grading gives; None where they cannot be computed."""
         if self.options.unjudged == "remove" or int(self.alignments[run].retrieved.sum()) > MOST_DOCUMENTS:
             return None
         total = sum(part.weight for part in parts)
@@ -256,8 +242,7 @@ class JudgedDocuments(Remembers):
     ) -> Conventions:
         """The conventions of a pair; the costly ones only where `whole`. `kept`: the queries that count.
 
-        decisive: whether bounds would decide the verdict, given the others: then they are computed however many
-        there are, since a verdict must not depend on what else is compared.
+        decisive: whether bounds would decide: then they are computed, whatever else is compared.
         """
         share_run, share_base = self.share(parts, run), self.share(parts, baseline)
         conventions = Conventions(share_run, share_base)
@@ -393,7 +378,6 @@ def _combined(parts: Sequence[Part], part_values: Sequence[Floats]) -> Floats:
 
 UNDECIDED = "Undecided: significant only if unjudged documents are not relevant."
 UNCHECKED = "Undecided: the lists are too long to check whether the difference depends on unjudged documents."
-"""The sentences of a pair that is undecided, and of one that was not checked."""
 
 
 def parts_of(column: Column, components: ScoreTable | None, weights: Mapping[str, float] | None) -> list[Part]:
@@ -447,10 +431,9 @@ def with_conventions(
 
 
 def by_test(test: str, p: float, difference: float, conventions: Conventions, gap: Floats) -> Conventions:
-    """The conventions with the p-values of a test, which so far are those of the t test.
+    """The conventions with the p-values of a test of the mean that draws at random, instead of those of the t test.
 
-    Tests of ranks and signs were computed as such. For the tests of the mean that draw at random, the two-sided p-value
-    of the pair is moved by as much as the estimate moves that of the t test. `gap`: the differences per query.
+    The two-sided p-value is moved by as much as the estimate moves that of the t test. `gap`: differences per query.
     """
     if test in ("t", *imputation.RANK_TESTS) or conventions.imputed is None or conventions.imputed_p is None:
         return conventions
@@ -491,10 +474,9 @@ def judged_notes(pairs: Sequence[Pair], judged: JudgedDocuments) -> list[Note]:
     some_unjudged = any(min(one, other) < 1 for _, one, other in shares)
     edges = judged.edges if some_unjudged else {}
     notes = [note("qrels-made-from-run", run=run, depth=edge.depth) for run, edge in edges.items()]
-    undecided = [pair for pair in pairs if pair.verdict == "undecided"]
-    if undecided:
-        first = undecided[0]
-        notes.append(note("undecided", pairs=len(undecided), **first.named, documents=first.unjudged))
+    if undecided := [pair for pair in pairs if pair.verdict == "undecided"]:
+        values = {**undecided[0].named, "documents": undecided[0].unjudged}
+        notes.append(note("undecided", pairs=len(undecided), **values))
     if judged.without_bounds:
         notes.append(note("differences-without-bounds", count=judged.without_bounds))
     if edges:

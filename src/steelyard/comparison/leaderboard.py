@@ -20,8 +20,8 @@ from steelyard.wording import SHOWN_NAMES, listed
 class LeaderboardRow:
     """A run (at a cutoff): its rank, the lowest and highest rank by the tests, groups, means and intervals.
 
-    Each letter of `group` is a group of runs that are not significantly different from each other. Measures that
-    are not averaged over queries have no interval. A run that was not measured has no rank, and its means are NaN.
+    Runs that share a letter of `group` are not significantly different. Measures that are not averaged over queries
+    have no interval. A run that was not measured has no rank, and its means are NaN.
     """
 
     rank: int | None
@@ -51,8 +51,7 @@ def leaderboard_rows(
 ) -> list[LeaderboardRow]:
     """The rows of one score table in their order. `pairs` are every two runs on the first measure.
 
-    Groups and rank intervals are those of the tests: the rank of a run is at least 1 + the number of runs that are
-    significantly better, and at most the number of runs that are not significantly worse.
+    By the tests, a rank is at least 1 + the number of significantly better runs, and at most that of all but the worse.
     """
     means = table.means()
     worth = np.empty(len(order))
@@ -90,9 +89,8 @@ class Verdict(str):
     """The verdict of a comparison: which run leads, on what, by how much, and whether that is significant.
 
     `headline` is the first sentence, `tied` the runs that are not significantly below the leader, the leader first,
-    `undecided` those whose difference from it depends on unjudged documents or on the overlap rule of chunks, and
-    `unmeasured` those without values.
-    `lead` has the parts of the headline where one run leads another. `labels` says which models judged.
+    `undecided` those whose difference from it is, and `unmeasured` those without values. `lead` has the parts of the
+    headline where one run leads another. `labels` says which models judged.
     """
 
     headline: str
@@ -112,9 +110,8 @@ class Verdict(str):
         lead: Lead | None = None,
         labels: str = "",
     ) -> Verdict:
-        details = [*details, *([f"Not measured: {listed(list(unmeasured), SHOWN_NAMES)}."] if unmeasured else [])]
-        details += [labels] if labels else []
-        verdict = super().__new__(cls, " ".join([headline, *details]))
+        not_measured = f"Not measured: {listed(list(unmeasured), SHOWN_NAMES)}." if unmeasured else ""
+        verdict = super().__new__(cls, " ".join(filter(None, [headline, *details, not_measured, labels])))
         verdict.headline, verdict.lead, verdict.labels = headline, lead, labels
         verdict.tied, verdict.undecided, verdict.unmeasured = tuple(tied), tuple(undecided), tuple(unmeasured)
         return verdict

@@ -129,16 +129,15 @@ def compare_lists(
     lists = dict(zip(names, map(_lists, named), strict=True))
     rows = []
     for (name, answers), run in zip(lists.items(), named, strict=True):
-        documents = float(np.mean([len(docs) for docs in answers.values()])) if answers else 0.0
+        documents = float(np.mean(list(map(len, answers.values())))) if answers else 0.0
         latency = float(np.median(list(run.seconds.values()))) if run.seconds else None
         rows.append(RunListing(name, len(answers), documents, latency))
     pairs = []
     for one, two in combinations(names, 2):
         shared = [query for query in lists[one] if query in lists[two]]
         if require_shared and not shared:
-            raise InputError(
-                f"runs {one!r} and {two!r} have no query in common; check that they answer the same queries."
-            )
+            advice = "check that they answer the same queries"
+            raise InputError(f"runs {one!r} and {two!r} have no query in common; {advice}.")
         both = [(lists[one][query], lists[two][query]) for query in shared]
         pairs.append(ListPair(one, two, len(shared), *_agreement(both, depth)))
     return ListComparison(tuple(rows), tuple(pairs), depth)

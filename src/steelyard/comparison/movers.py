@@ -47,7 +47,6 @@ class Mover:
 
     @property
     def difference(self) -> float:
-        """After minus before."""
         return self.after - self.before
 
 

@@ -1,23 +1,100 @@
-"""What to do next after a comparison, derived from its numbers."""
+"""How each run fails on each query: nothing relevant retrieved, ranked low, and so on; and what to do next."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 
 import numpy as np
 
-from steelyard.alignment.hits import Floats
+from steelyard.alignment.alignment import Alignment
+from steelyard.alignment.hits import Floats, Ints
 from steelyard.comparison.data import ComparisonData
-from steelyard.comparison.failures import low_cutoff
 from steelyard.comparison.leaderboard import LeaderboardRow
 from steelyard.comparison.movers import ranked_rows
 from steelyard.comparison.scores import label
 from steelyard.comparison.slices import slice_labels
 from steelyard.lazy import polars as pl
 from steelyard.notes import Note, note, sentence
+
+UNANSWERED, MISSED, LOW, DISTRACTED, REPEATED, UNJUDGED, NOTHING, PARTLY = (1 << bit for bit in range(8))
+"""Bits of a failure, as in the scripts of the page (data.js)."""
+
+DEFAULT_CUTOFF = 10
+
+
+@dataclass(frozen=True)
+class RunFailures:
+    """A run joined with its qrels, by query: its failures, the rank of its first relevant document (0: none), the
+    number of relevant documents within the cutoff and of all; the lowest relevant grade (None: any above 0)."""
+
+    alignment: Alignment
+    failures: Ints
+    first: Ints
+    found: Ints
+    relevant: Ints
+    level: float | None = None
+
+
+def run_failures(comparison: ComparisonData) -> list[RunFailures]:
+    """The failures of every run of a comparison, in its order; empty where it was made from scores alone."""
+    source = comparison.source
+    if source is None:
+        return []
+    cutoff, options = low_cutoff(comparison), comparison.options
+    level = None if options is None else options.rel
+    if level is None and comparison.dialect == "steelyard":
+        level = source.qrels.relevant_from
+    return [failures_of(source.alignments[name], cutoff, level) for name in comparison.runs]
+
+
+def low_cutoff(comparison: ComparisonData) -> int:
+    """The rank below which a relevant document is ranked low: the cutoff of the first measure that has one."""
+    scores = comparison.score_tables[0]
+    if scores.k is not None:
+        return scores.k
+    cutoffs = [c.measure.cutoff for c in scores.columns if c.measure is not None and c.measure.cutoff]
+    return next((int(cutoff) for cutoff in cutoffs if cutoff >= 1), DEFAULT_CUTOFF)
+
+
+def failures_of(a: Alignment, cutoff: int, level: float | None = None) -> RunFailures:
+    """The failures of one run; `level` is the lowest relevant grade.
+
+    Unanswered: the list is empty. Missed: no relevant document in the whole list. Low: the first one is below the
+    cutoff. Partly: fewer are within the cutoff than could be. Distracted: a distractor is above the first one.
+    Repeated: a document is, within the cutoff. Unjudged: the first document is. Nothing: no document is relevant.
+    """
+    distractor = a.grade < 0
+    relevant, judged = ((g > 0) & (g >= (level or 0)) for g in (a.grade, a.judged.grade))
+    total = a.judged_per_query(judged)
+    first = a.first(relevant)
+    retrieved = a.per_query(relevant & (a.rank <= cutoff))
+    queries = np.arange(a.size)
+    judged_top = np.isin(queries, a.query[a.rank == 1])
+    repeated = np.isin(queries, a.repeats.query[a.repeats.rank <= cutoff])
+    empty, nothing = a.retrieved == 0, total == 0
+    failures = (
+        UNANSWERED * empty
+        | MISSED * (np.isinf(first) & ~empty & ~nothing)
+        | LOW * (np.isfinite(first) & (first > cutoff))
+        | DISTRACTED * ((a.first(distractor) < np.minimum(first, cutoff + 1)) & ~nothing)
+        | REPEATED * repeated
+        | UNJUDGED * (~judged_top & ~empty)
+        | NOTHING * nothing
+        | PARTLY * ((retrieved > 0) & (retrieved < np.minimum(total, cutoff)))
+    )
+    rank = np.where(np.isfinite(first), first, 0)
+    first_rank, hits, relevant_total = (np.minimum(array, 65535).astype(np.int64) for array in (rank, retrieved, total))
+    return RunFailures(a, failures.astype(np.int64), first_rank, hits, relevant_total, level)
+
+
+def places_of(failures: Sequence[RunFailures], names: Sequence[str]) -> Ints:
+    """The positions of queries in the failures."""
+    place = {query: number for number, query in enumerate(failures[0].alignment.queries)}
+    return np.array([place[name] for name in names], dtype=np.int64)
+
 
 MOST = 4  # Steps that are given.
 FASTER = 1.5  # A run that is tied with the leader is worth naming if it is at least this many times faster.
@@ -28,10 +105,7 @@ FEWEST = 5  # A slice with fewer queries than this is not suggested.
 
 @dataclass(frozen=True)
 class NextStep:
-    """One thing to do: the text, as a note, and the queries to look at, as the page selects them.
-
-    `view` has some of run, against, filter, slice, and `pool` with the number of documents to judge.
-    """
+    """One thing to do: the text, as a note, and the queries to look at, as the page selects them."""
 
     note: Note
     view: Mapping[str, str] = field(default_factory=dict)
@@ -52,11 +126,10 @@ def next_steps(
     seconds: the median time per query of each run; default, that of a measure of time. columns: columns of the queries
     to slice by, where the comparison has no slices. controls: runs that are no candidates, such as `random`.
     """
-    rows = [row for row in comparison.leaderboard_rows if row.k == comparison.score_tables[0].k]
-    rows = [row for row in rows if row.run not in controls]
+    table = comparison.score_tables[0]
+    rows = [row for row in comparison.leaderboard_rows if row.k == table.k and row.run not in controls]
     if not rows:
         return []
-    table = comparison.score_tables[0]
     timed = [place for place, column in enumerate(table.columns) if column.timed and column.measure]
     how = "median " if seconds else ""
     if not seconds and timed:
@@ -100,15 +173,15 @@ def _slice(
     names = [row.run for row in rows]
     loser = base if base is not None and base != top and base in names else top
     rivals = [top] if loser != top else names[1:]
-    worst: tuple[float, str, str, str, int] | None = None
-    for column, value, queries, means in _slices(comparison, columns):
-        for rival in rivals:
-            lost = means[rival] - means[loser]
-            if queries >= FEWEST and lost > (0.0 if worst is None else worst[0]):
-                worst = lost, column, value, rival, queries
-    if worst is None:
+    losses = [
+        (means[rival] - means[loser], column, value, rival, queries)
+        for column, value, queries, means in _slices(comparison, columns)
+        for rival in rivals
+        if queries >= FEWEST and means[rival] > means[loser]
+    ]
+    if not losses:
         return None
-    lost, column, value, rival, queries = worst
+    lost, column, value, rival, queries = max(losses, key=lambda loss: loss[0])
     values = {"run": loser, "other": rival, "column": column, "value": value, "queries": queries}
     view = {"run": loser, "against": rival, "slice": f"{column}:{value}"}
     return NextStep(note("step-slice", **values, difference=lost, measure=comparison.keys[0]), view)
@@ -121,13 +194,10 @@ def _slices(
     table = comparison.score_tables[0]
     first = table.columns[0]
     sign = -1.0 if first.better == "less" else 1.0
-    if comparison.slices:
-        for cut in comparison.slices:
-            means = {run: sign * scores[first.key] for run, scores in cut.means.items()}
-            yield cut.column, cut.value, cut.queries, means
-        return
+    for cut in comparison.slices:
+        yield cut.column, cut.value, cut.queries, {run: sign * scores[first.key] for run, scores in cut.means.items()}
     values: Floats = table.compared(first.key)
-    for name, column in columns.items():
+    for name, column in columns.items() if not comparison.slices else ():
         labels = np.array(slice_labels(table.queries, column), dtype=object)
         for value in sorted(set(labels.tolist())):
             inside = labels == value
@@ -149,14 +219,12 @@ def _judge(comparison: ComparisonData, rows: list[LeaderboardRow]) -> NextStep |
     source, options, depth = comparison.source, comparison.options, low_cutoff(comparison)
     if source is None or source.chunked or options is None:
         return None
-    tops = []
-    for name in (run, other):
-        top = ranked_rows(source.run(name), options.ordering).filter(pl.col("rank") <= depth)
-        tops.append(top.select("query_id", "doc_id").unique())
-    judged = source.qrels.frame.select("query_id", "doc_id").unique()
-    once = pl.concat(tops).group_by("query_id", "doc_id").len().filter(pl.col("len") == 1)
-    candidates = once.join(judged.select("query_id").unique(), on="query_id", how="semi")
-    count = candidates.join(judged, on=["query_id", "doc_id"], how="anti").height
+    ids = ("query_id", "doc_id")
+    both = (ranked_rows(source.run(name), options.ordering) for name in (run, other))
+    tops = [ranked.filter(pl.col("rank") <= depth).select(ids).unique() for ranked in both]
+    judged = source.qrels.frame.select(ids).unique()
+    once = pl.concat(tops).group_by(ids).len().filter(pl.col("len") == 1)
+    count = once.join(judged, on="query_id", how="semi").join(judged, on=ids, how="anti").height
     if not count:
         return None
     values = {"run": run, "other": other, "count": count, "most": BUDGET, "depth": depth}
@@ -182,16 +250,15 @@ def _more_queries(comparison: ComparisonData, rows: list[LeaderboardRow]) -> Nex
 def _all_miss(comparison: ComparisonData) -> NextStep | None:
     """The queries with a relevant document on which every run scores 0."""
     table = comparison.score_tables[0]
-    qualities = [column for column in table.columns if column.better == "more" and column.measure]
-    if not qualities:
+    key = next((column.key for column in table.columns if column.better == "more" and column.measure), None)
+    if key is None:
         return None
-    missed = np.all(table.of(qualities[0].key) == 0, axis=0)
+    missed = np.all(table.of(key) == 0, axis=0)
     if comparison.source is not None:
         a = next(iter(comparison.source.alignments.values()))
         counts = dict(zip(a.queries, a.judged_per_query(a.judged.grade > 0).tolist(), strict=True))
         missed &= np.array([counts.get(query, 0) > 0 for query in table.queries], dtype=bool)
-    count = int(missed.sum())
-    if not count:
+    if not missed.any():
         return None
-    view = {"filter": "nobody", "measure": label(qualities[0].key, table.k)}
-    return NextStep(note("step-all-miss", count=count, measure=qualities[0].key), view)
+    view = {"filter": "nobody", "measure": label(key, table.k)}
+    return NextStep(note("step-all-miss", count=int(missed.sum()), measure=key), view)

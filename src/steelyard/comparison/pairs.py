@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from math import isnan
 from typing import Any, NamedTuple, cast
@@ -29,17 +29,16 @@ DIFFERENT = "different"  # The verdict where a significant test and the means di
 
 @dataclass(frozen=True)
 class Pair:
-    """One run compared with another on one measure, on the queries that every run has a value for.
+    """One run compared with another on one measure (at the cutoff `k`), on the queries that every run has a value for.
 
-    `k` is the cutoff of the row, where there are rows for several. `p_adjusted` is corrected for the pairs tested on
-    the measure, and `verdict` follows from it at the comparison's alpha: better, worse, not significant, undecided
-    (significant, but it depends on unjudged documents), equal (no difference on any query) or not tested; different
-    where test and means disagree on the direction, higher or lower where the measure has no better direction. `low` and
-    `high` are the interval of the difference, for measures that are averaged: 95% at an alpha of 0.05, and corrected as
-    `p_adjusted` is (for Holm's correction at the Bonferroni level). `smallest` is the smallest difference that so many
-    queries detect with 80% power at that level, `needed` the number of queries that the observed difference needs, and
-    `sentence` states both. `equivalent` is the comparison's margin of equivalence if the interval lies within it, and
-    that does not depend on unjudged documents. The fields from `judged_run` on are those of `judged.Conventions`.
+    `p_adjusted` is corrected for the pairs tested on the measure, and `verdict` follows from it at the comparison's
+    alpha: better, worse, not significant, undecided (it depends on unjudged documents or on the overlap rule), equal
+    (no difference on any query) or not tested; different where test and means disagree on the direction, higher or
+    lower where the measure has no better direction. `low` and `high` are the interval of the difference, for measures
+    that are averaged, corrected as `p_adjusted` is (for Holm's correction at the Bonferroni level). `smallest` is the
+    smallest difference that so many queries detect with 80% power, `needed` the number of queries that the observed
+    difference needs; `sentence` states both. `equivalent` is the margin of equivalence if the interval lies within it
+    whatever unjudged documents are. The fields from `judged_run` on are those of `judged.Conventions`.
     """
 
     run: str
@@ -78,7 +77,6 @@ class Pair:
 
     @property
     def names(self) -> frozenset[str]:
-        """The two runs."""
         return frozenset((self.run, self.baseline))
 
     @property
@@ -164,16 +162,12 @@ class PairTest:
 
     @property
     def names(self) -> frozenset[str]:
-        """The two runs."""
         return frozenset((self.table.runs[self.run], self.table.runs[self.baseline]))
 
 
 class _Outcome(NamedTuple):
-    """What a test found: p, corrected p, why there is none, and how intervals and power take the correction.
-
-    `level` is the level of a test of this pair alone that the correction leaves. `margin` is the half-width of the
-    corrected interval, or of Student's; None where neither is used.
-    """
+    """What a test found: p, corrected p, why there is none, the level that the correction leaves to this pair alone,
+    and the half-width of the corrected interval, or of Student's; None where neither is used."""
 
     p: float
     adjusted: float
@@ -265,10 +259,8 @@ def _pair(test: PairTest, outcome: _Outcome, interval: tuple[float, float], plan
 
 
 def _unseen(column: Column, gap: Floats, plan: ComparisonPlan) -> float:
-    """How large a mean difference may be that no query shows; their interval is 0 to 0, whatever their number.
-
-    It is the exact bound of the share of queries with a difference, times the range of the measure.
-    """
+    """How large a mean difference may be that no query shows: the exact bound of the share of queries with one, times
+    the range of the measure. The interval of differences that are all 0 is 0 to 0, whatever their number."""
     if gap.any() or not len(gap):
         return 0.0
     return share_interval(0, len(gap), 1 - plan.alpha)[1] * (column.range[1] - column.range[0])
@@ -281,11 +273,7 @@ def equivalence_of(low: float, high: float, plan: ComparisonPlan) -> float | Non
 
 
 def verdict_of_test(column: Column, difference: float, gap: Floats, p: float, plan: ComparisonPlan) -> str:
-    """The verdict of a test.
-
-    The test and the difference of the means may have different signs: ranks and signs are not means, and a
-    percentile is not a mean. Then the runs are different, and neither is called better.
-    """
+    """The verdict of a test; `different` where its sign is not that of the means, since ranks are not means."""
     if isnan(p):
         return "not tested"
     if not gap.any():
@@ -327,7 +315,7 @@ def untested_notes(tested: Sequence[Pair]) -> list[Note]:
 
 
 def disagreement_notes(tested: Sequence[Pair], plan: ComparisonPlan) -> list[Note]:
-    """A note that names the pairs whose interval excludes 0 and p is not below alpha, or the other way round.
+    """A note on the pairs whose interval excludes 0 and p is not below alpha, or the other way round.
 
     It is a warning if both are of the mean difference of the pair alone, so that they should agree.
     """
@@ -356,9 +344,7 @@ def interval_method(pairs: Iterable[Pair]) -> str:
     return "Student's" if True in student else "bootstrap"
 
 
-MOST_RATIO = 1.5
-"""The ratio of standard deviations above which Tukey's test is known to call equal runs different too often."""
-
+MOST_RATIO = 1.5  # Of standard deviations, above which Tukey's test is known to call equal runs different too often.
 MOSTLY_TIED = 0.8  # The share of tied queries from which intervals of a mean difference are known to be too narrow.
 
 
@@ -382,3 +368,54 @@ def assumption_notes(tested: Sequence[Pair], plan: ComparisonPlan) -> list[Note]
         most = max(tied, key=lambda pair: pair.ties / pair.queries)
         notes.append(note("mostly-tied", pairs=len(tied), ties=most.ties, queries=most.queries, **most.named))
     return notes
+
+
+# Chunkers. A span that a chunk boundary splits counts by one of three rules: a chunk must contain any of it, a
+# majority, or the whole. Which chunker is better can depend on the rule, so every pair is tested by all three.
+
+DEPENDS = "depends on how much of a passage a chunk must contain"  # The difference by each rule follows.
+
+Rules = Mapping[str, Sequence[ScoreTable]]  # The score tables by each rule; the rule of the bench is one of them.
+
+
+def by_every_rule(pairs: Sequence[Pair], tests: Sequence[PairTest], rules: Rules, plan: ComparisonPlan) -> list[Pair]:
+    """The pairs; undecided, with the difference by each rule, where the rules do not agree on the verdict."""
+    by_rule = []
+    for tables in rules.values():
+        at = {table.k: table for table in tables}
+        by_rule.append(tested_pairs([replace(test, table=at[test.table.k]) for test in tests], plan))
+    updated_pairs = []
+    for pair, *views in zip(pairs, *by_rule, strict=True):
+        if len({"not significant" if view.verdict == "equal" else view.verdict for view in views}) > 1:
+            shown = (f"{view.difference:+.4f}{view.stars.removeprefix('ns')}" for view in views)
+            reason = dependence(dict(zip(rules, shown, strict=True)))
+            sentence = f"Undecided: {reason}."
+            pair = replace(pair, verdict="undecided", stars="", equivalent=None, reason=reason, sentence=sentence)
+        updated_pairs.append(pair)
+    return updated_pairs
+
+
+def dependence(outcomes: Mapping[str, str]) -> str:
+    """The reason why something is undecided, with the outcome by each rule.
+
+    >>> dependence({"any": "+0.1610***", "whole": "-0.4530***"})
+    'depends on how much of a passage a chunk must contain (any +0.1610***, whole -0.4530***)'
+    """
+    return f"{DEPENDS} ({', '.join(f'{rule} {outcome}' for rule, outcome in outcomes.items())})"
+
+
+def rule_outcomes(reason: str) -> str:
+    """The outcomes in a reason of `dependence`; empty for other reasons.
+
+    >>> rule_outcomes(dependence({"any": "+0.1610***", "whole": "-0.4530***"}))
+    'any +0.1610***, whole -0.4530***'
+    """
+    return reason.removeprefix(f"{DEPENDS} (").removesuffix(")") if reason.startswith(DEPENDS) else ""
+
+
+def overlap_notes(pairs: Sequence[Pair]) -> list[Note]:
+    """A note on the pairs that depend on the rule; it names the first."""
+    depending = [pair for pair in pairs if pair.reason.startswith(DEPENDS)]
+    measures = list(dict.fromkeys(pair.label for pair in depending))
+    about = {"pairs": len(depending), "measures": measures}
+    return [note("depends-on-overlap", **about, **pair.named, reason=pair.reason) for pair in depending[:1]]

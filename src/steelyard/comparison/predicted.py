@@ -1,8 +1,6 @@
-"""compare(predicted=): runs compared by few human judgments and many predicted ones.
+"""compare(predicted=): runs compared by few human judgments and many predicted ones, by prediction-powered estimates.
 
-The values by human judgments are corrected with those by predicted judgments, as in `evaluate(predicted=)`: means,
-differences, intervals and p-values are prediction-powered estimates. All runs of a comparison share the weight of the
-predictions, so that differences are those of the means.
+All runs of a comparison share the weight of the predictions, so that differences are those of the means.
 """
 
 from __future__ import annotations
@@ -42,8 +40,7 @@ from steelyard.wording import listed, worded
 class Series(NamedTuple):
     """What a measure is estimated from, runs x queries: human values (NaN if there is none) and predicted ones.
 
-    `weight` is the weight of the predictions, the same for all runs, so that the estimate of a difference is the
-    difference of the estimates. `finite`: intervals are of the mean over exactly these queries.
+    `weight` is that of the predictions. `finite`: intervals are of the mean over exactly these queries.
     """
 
     human: Floats
@@ -58,9 +55,9 @@ class Series(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """The values of the runs by predicted judgments, one table per cutoff, and who predicted them.
+    """The values of the runs by judgments of people and of a model, one table per cutoff; who predicted them.
 
-    `human` are the tables by human judgments, of the human-judged queries with predictions; `left_out`: those without.
+    `human`: of the human-judged queries with predictions; `left_out`: those without.
     """
 
     human: tuple[ScoreTable, ...]
@@ -87,9 +84,8 @@ class Predictions:
                 f"predicted= has its own test, and test={plan.test} cannot be used with it; leave the test out."
             )
         if summaries := [column.key for column in human[0].columns if not column.averaged or column.geometric]:
-            raise InputError(
-                f"{listed(summaries)} cannot be estimated from predicted judgments: not a mean over queries."
-            )
+            why = "not a mean over queries"
+            raise InputError(f"{listed(summaries)} cannot be estimated from predicted judgments: {why}.")
         if unknown := sorted(set(human[0].runs) ^ set(predicted[0].runs)):
             raise InputError(
                 f"{listed(unknown)} cannot be measured with both the human and the predicted judgments; leave "

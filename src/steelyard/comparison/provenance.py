@@ -1,27 +1,24 @@
 """Whether qrels look as if they were made from the first documents of one run.
 
-A team that judges what its own system returns gets qrels with a trace: all judged documents are in the
-first k of that run, and none is below or missing. In qrels made independently of the run, the number of
-judged documents decreases smoothly with the rank and does not end at k.
+If so, all judged documents are in the first k of that run. In qrels made independently of the run, the number of judged
+documents decreases smoothly with the rank and does not end at k.
 
 The test. Let k be the last rank of a judged document. If one judged document is not in the run, or if k is
 below 2 or above `MAX_DEPTH`, there is no edge. Otherwise the expected number of judged documents below rank k,
 under a smooth decay, is the sum of:
 
-- Relevant documents. The gap of a relevant document is its rank minus that of the relevant document before it in the
-  list. Gaps follow a zeta distribution, P(gap = g) proportional to g^-s, with s fitted by maximum likelihood. A
-  document below k would have had a gap larger than the ranks that were left, and the probabilities of that are added
-  up. In a perfect run all gaps are 1, so that nothing is expected below k, however many relevant documents a query has.
-- Documents judged not relevant. Their ranks follow a zeta distribution; the probabilities of a rank below k
-  are added up.
-- Full queries. In a full query all of the first k documents are judged, and no other document is. With a constant rate,
-  a query that has j judged documents has no further one with probability h = queries / judged documents. Each full
-  query adds -log(h). Some datasets limit the number of relevant documents per query themselves. Therefore this part
-  counts only if the two parts above are at least `OWN_EVIDENCE`, which a perfect or nearly perfect run does not reach.
+- Relevant documents. The gaps between the ranks of relevant documents follow a zeta distribution, P(gap = g)
+  proportional to g^-s, with s fitted by maximum likelihood. A document below k would have had a gap larger than the
+  ranks that were left; the probabilities of that are added up. In a perfect run all gaps are 1: nothing is expected.
+- Documents judged not relevant. Their ranks follow a zeta distribution; the probabilities of one below k are added up.
+- Full queries: all of the first k documents are judged, and no other. With a constant rate, a query has no further
+  judged document with probability h = queries / judged documents, and each full query adds -log(h). Some datasets limit
+  the number of relevant documents per query themselves. Therefore this part counts only if the two parts above are at
+  least `OWN_EVIDENCE`, which a perfect or nearly perfect run does not reach.
 
-With an expectation of E documents, the probability that there is none is exp(-E). The run is flagged if this is
-at most `LEVEL`. If every query has one judged document, a relevant one, it may be a known item: no run is flagged.
-The fit does not know about the cut at k and expects too few documents below it. It needs about ten judged documents.
+With E expected documents, the probability of none is exp(-E); the run is flagged if this is at most `LEVEL`. If every
+query has one judged document, a relevant one, it may be a known item: no run is flagged. The fit does not know about
+the cut at k and expects too few documents below it. It needs about ten judged documents.
 
 Strays. A few documents may have been judged for other reasons. If at most `STRAYS` of the judged documents are not in
 the first k, the number of relevant ones among them is compared with the number E that a geometric decay leads one to
@@ -54,10 +51,7 @@ EXPONENTS = np.concatenate([np.arange(1.05, 6.0, 0.05), np.arange(6.0, 20.5, 0.5
 
 @dataclass(frozen=True)
 class Edge:
-    """The qrels look as if they were made from the first `depth` documents of a run.
-
-    `p` is the probability that a run with a smooth decay has no judged document below that rank.
-    """
+    """Qrels that look made from the first `depth` documents of a run; p: that of so sharp an end by a smooth decay."""
 
     depth: int
     p: float
@@ -66,10 +60,9 @@ class Edge:
 def find_edge(query: Ints, rank: Floats, relevant: Bools, judged: int, positives: int | None = None) -> Edge | None:
     """The edge that the qrels have in one run, or None.
 
-    One entry per judged document that the run returned: the number of its query, its rank from 1, and
-    whether it is relevant. `judged` is the number of judged documents in the qrels, over all queries, `positives` that
-    of the relevant ones (default: all that the run did not return are relevant). Leave out distractors (grades below
-    0), which were not judged because a run returned them.
+    One entry per judged document that the run returned: the number of its query, its rank from 1, and whether it is
+    relevant. `judged` is the number of judged documents in the qrels, `positives` that of the relevant ones (default:
+    all that the run did not return are relevant). Leave out distractors, which no run returned to be judged.
 
     >>> query = np.repeat(np.arange(40), 2)
     >>> rank = np.array([[1, 3], [2, 5], [1, 4], [3, 5]] * 10).ravel()

@@ -12,16 +12,17 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from steelyard.alignment.scans import ScannedRun
 from steelyard.comparison.columns import board_rows
 from steelyard.comparison.data import Claims, ComparedRuns, ComparisonData, EvaluatedRuns, judged_documents
 from steelyard.comparison.judged import judged_notes, parts_of
 from steelyard.comparison.leaderboard import leaderboard_rows, order_of
-from steelyard.comparison.overlap import overlap_notes
 from steelyard.comparison.pairs import (
     Pair,
     PairTest,
     assumption_notes,
     disagreement_notes,
+    overlap_notes,
     tested_pairs,
     untested_notes,
 )
@@ -61,10 +62,7 @@ class Comparison(Documented, ComparisonData):
         notes: tuple[Note, ...] = (),
         predictions: Predictions | None = None,
     ) -> Comparison:
-        """Rank, test and slice the values. `sliced` is a column's name and its value for every query.
-
-        With `predictions`, the tables have the human-judged queries, and ranks and tests are corrected.
-        """
+        """Rank, test and slice the values. `sliced` is a column's name and its value for every query."""
         score_tables, source = runs.tables, runs.source
         first, notes = score_tables[0], (*notes, *runs.notes)
         about_queries = shared_query_notes(score_tables)
@@ -87,6 +85,7 @@ class Comparison(Documented, ComparisonData):
         options = next((covered.policies for covered in runs.coverage.values()), None)
         geometric = [label(col.key, table.k) for table in score_tables for col in table.columns if col.geometric]
         slices = slices_of(first, *sliced) if sliced is not None else []
+        scanned = any(isinstance(run, ScannedRun) for run in source.runs.values())  # Without documents to show.
         return cls(
             score_tables=score_tables,
             leaderboard_rows=tuple(chain.from_iterable(rows)),
@@ -112,7 +111,7 @@ class Comparison(Documented, ComparisonData):
                 *(_scale_notes(source, first, pairs, plan, options) if scaled else []),
             ),
             dialect=runs.dialect,
-            source=None if source.scanned or not source.runs else source,
+            source=None if scanned or not source.runs else source,
             unmeasured=runs.unmeasured,
             predicted_by="" if predictions is None else predictions.judge,
         )
@@ -188,8 +187,7 @@ class Comparison(Documented, ComparisonData):
         """What identifies the qrels and each run, where that is cheap to compute."""
         if self.source is None:
             return {}
-        identities = {name: known_by(run) for name, run in self.source.runs.items()}
-        runs = {name: identity for name, identity in identities.items() if identity is not None}
+        runs = {name: known for name, run in self.source.runs.items() if (known := known_by(run)) is not None}
         inputs = {"judgments": known_by(self.source.qrels), "runs": runs}
         return {name: value for name, value in inputs.items() if value}
 

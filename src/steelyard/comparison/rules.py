@@ -118,9 +118,9 @@ def parse_rule(text: str) -> Rule:
         if margin <= 0:
             raise _unknown(line, f"the margin {margin:g} is not above 0")
         return Rule(line, "not worse" if within[2] else "equivalent", measure, "", margin, column, value)
-    compared = _COMPARED.fullmatch(line)
-    if compared is None and not line:
+    if not line:
         raise _unknown(line, "it is empty")
+    compared = _COMPARED.fullmatch(line)
     if compared is None:
         # Numbers and the measure are replaced as in the forms.
         words = ["NUMBER" if re.fullmatch(r"[-+]?[\d.]+%?", word) else word for word in line.split()]
@@ -161,9 +161,8 @@ def read_rules(path: str | Path) -> list[Rule]:
     try:
         lines = Path(path).read_text("utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(
-            f"{path}: the rules cannot be read ({error}); expected a text file with one rule per line."
-        ) from None
+        expected = "expected a text file with one rule per line"
+        raise InputError(f"{path}: the rules cannot be read ({error}); {expected}.") from None
     rules, problems = [], []
     for number, line in enumerate(lines, 1):
         try:

@@ -92,10 +92,7 @@ class Column:
         return float(np.clip(math.exp(tested) if self.geometric else tested, *self.range))
 
     def change(self, tested: float, reference: float) -> float:
-        """The difference from a reference that a mean difference of the tested values stands for.
-
-        Geometric means are tested by their ratio: the change of the reference by that ratio.
-        """
+        """The difference from a reference for a mean difference of tested values: geometric means differ by a ratio."""
         if not self.geometric:
             return tested
         return reference * math.expm1(tested) if tested < _LARGEST_EXPONENT else math.inf
@@ -116,8 +113,7 @@ class Column:
 class ScoreTable:
     """Values by run, measure and query; NaN where a measure does not apply. `k` is the cutoff of its rows, if any.
 
-    `sessions` says when the times of a run were measured, if they were measured together with those of other runs.
-    Times of different sessions are not tested against each other, because the load of the machine differs.
+    `sessions` says when the times of a run were measured; the load of the machine differs between sessions.
     """
 
     runs: tuple[str, ...]
@@ -144,10 +140,9 @@ class ScoreTable:
         return self.values[:, self.column(key), :]
 
     def compared(self, key: str) -> Floats:
-        """One measure's values on the queries that every run has, runs x queries; NaN on the others.
+        """One measure's values on the queries that every run has (runs without any do not count); NaN on the others.
 
-        A run without any value of the measure does not count. Means, ranks, tests and intervals of a comparison
-        all use these values, so that they are over the same queries.
+        Means, ranks, tests and intervals of a comparison all use these values, so they are over the same queries.
         """
         return self._compared[:, self.column(key), :]
 
@@ -269,9 +264,8 @@ def read_weights(source: Mapping[str, float] | str | Path) -> dict[str, float]:
     try:
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(
-            f"{path}: the weights cannot be read ({error}); expected a YAML or JSON file of measure: weight."
-        ) from None
+        expected = "expected a YAML or JSON file of measure: weight"
+        raise InputError(f"{path}: the weights cannot be read ({error}); {expected}.") from None
     with reading(path):
         weights = json.loads(text) if path.suffix == ".json" else load_yaml(text)
     if isinstance(weights, Mapping) and isinstance(weights.get("weights"), Mapping):
@@ -376,10 +370,10 @@ def query_column(source: Any, column: str, options: TableOptions) -> dict[str, o
     frame = _table(source, options)
     query = _column(frame, options.query_column, _QUERIES, "query", "--query-column")
     if column not in frame.columns:
+        how = f"or the queries' columns ({in_words('queries=...', '--set queries=FILE')})"
         raise InputError(
             f"slicing by {column!r} needs a column of that name in the score table, which has "
-            f"{', '.join(frame.columns)}, or the queries' columns "
-            f"({in_words('queries=...', '--set queries=FILE')}).{did_you_mean(column, frame.columns)}"
+            f"{', '.join(frame.columns)}, {how}.{did_you_mean(column, frame.columns)}"
         )
     values = frame.select(query=pl.col(query).cast(pl.String), value=column).unique(maintain_order=True)
     repeated = values.filter(pl.col("query").is_duplicated())
@@ -451,18 +445,16 @@ def _table(source: Any, options: TableOptions) -> pl.DataFrame:
 
 
 def _column(frame: pl.DataFrame, named: str | None, usual: Sequence[str], what: str, option: str) -> str:
-    if named is not None:
-        if named in frame.columns:
-            return named
-        raise InputError(
-            f"the score table has no column {named!r}; expected one of "
-            f"{', '.join(frame.columns)}.{did_you_mean(named, frame.columns)}"
-        )
+    columns = ", ".join(frame.columns)
+    if named is not None and named not in frame.columns:
+        advice = did_you_mean(named, frame.columns)
+        raise InputError(f"the score table has no column {named!r}; expected one of {columns}.{advice}")
     lower = {column.lower(): column for column in frame.columns}
-    if matches := [lower[name] for name in usual if name in lower]:
-        return matches[0]
-    problem = f"no column of the score table is known to name the {what}; its columns are {', '.join(frame.columns)}."
-    raise InputError(f"{problem} Name it with {option}.")
+    found = named if named is not None else next((lower[name] for name in usual if name in lower), None)
+    if found is None:
+        problem = f"no column of the score table is known to name the {what}; its columns are {columns}."
+        raise InputError(f"{problem} Name it with {option}.")
+    return found
 
 
 def _wide(
@@ -479,16 +471,13 @@ def _wide(
     keys = list(measures) if measures else numeric
     for key in keys:
         if key not in frame.columns:
-            raise InputError(
-                f"the score table has no measure {key!r}; expected one of "
-                f"{', '.join(numeric)}.{did_you_mean(key, numeric)}"
-            )
+            expected = f"expected one of {', '.join(numeric)}.{did_you_mean(key, numeric)}"
+            raise InputError(f"the score table has no measure {key!r}; {expected}")
         if not frame[key].dtype.is_numeric():
             raise InputError(f"column {key!r} of the score table has {frame[key].dtype}; expected numbers.")
     if not keys:
-        raise InputError(
-            "the score table has no column of numbers; expected one column per measure, or measure and value."
-        )
+        expected = "expected one column per measure, or measure and value"
+        raise InputError(f"the score table has no column of numbers; {expected}.")
     return frame, keys
 
 

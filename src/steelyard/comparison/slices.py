@@ -30,8 +30,7 @@ _ROUNDING = 1e-12
 class Reversal:
     """Two runs whose order in a slice differs from the overall order: `above` is better here, `below` overall.
 
-    `difference` is that of their means on the slice, `wins` and `losses` count the slice's queries for
-    `above`, and `pairs` is the number of pairs of runs that are reversed here; this is the highest one overall.
+    `pairs` is the number of pairs of runs that are reversed here; this is the highest one overall.
     """
 
     above: str
@@ -77,13 +76,11 @@ def slices_of(table: ScoreTable, column: str, values: Mapping[str, object]) -> l
     if set(labels) == {"not given"}:
         raise InputError(f"no query has a value in column {column!r}; check that the query ids are those of the qrels.")
     overall = order_of(table)
-    slices = []
+    slices, keys = [], [measure.key for measure in table.columns]
     for value in in_order(labels):
         part = table.where(np.array([label == value for label in labels]))
-        keys = [measure.key for measure in table.columns]
         rows = (dict(zip(keys, row, strict=True)) for row in part.means().tolist())
-        means = dict(zip(table.runs, rows, strict=True))
-        order = tuple(table.runs[run] for run in order_of(part))
+        means, order = dict(zip(table.runs, rows, strict=True)), tuple(table.runs[run] for run in order_of(part))
         slices.append(Slice(column, value, len(part.queries), means, order, _reversal(part, overall)))
     return slices
 
@@ -143,8 +140,7 @@ def column_values(source: object, column: str, otherwise: Mapping[str, object] |
     else:
         frame = read_frame(Path(source), "the queries") if isinstance(source, (str, Path)) else as_polars(source)
         names = frame.columns
-        id_columns = [name for name in ("_id", "id") if name in names]
-        ids = id_columns[0] if id_columns else find_name(names, "query_id")
+        ids = next((name for name in ("_id", "id") if name in names), None) or find_name(names, "query_id")
         assert ids is not None
         if column in names:
             return dict(zip(frame[ids].cast(pl.String).to_list(), frame[column].to_list(), strict=True))

@@ -1,17 +1,17 @@
 """Stages of a pipeline: where relevant documents are lost, and what each stage costs in the measure.
 
 A pipeline is a chain of stages or a small graph (lexical and dense lists that are fused). It is read as a series of
-states: the lists that are still in use after each stage. In a chain a state is the list of one stage; before a fusion
-it is the union of the lists that are fused. A document is lost in a stage if the state before has it and the state
-after does not. The ceiling of a state is the value of its documents in ideal order, so the losses of the stages and of
-the ordering add up to the loss of the pipeline.
+states: the lists in use after each stage, before a fusion the union of those that are fused. A document is lost in a
+stage if the state before has it and the state after does not. The ceiling of a state is the value of its documents in
+ideal order, so the losses of the stages and of the ordering add up to the loss of the pipeline.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -23,8 +23,7 @@ from steelyard.alignment.hits import Floats
 from steelyard.alignment.ranking import ranked_rows
 from steelyard.checks import text_value
 from steelyard.comparison.compare import slice_values
-from steelyard.comparison.slices import column_values
-from steelyard.comparison.stage_losses import BELOW, DELIVERED, NEVER, ORDERING, Stages
+from steelyard.comparison.slices import column_values, in_order, slice_labels
 from steelyard.comparison.testing import ComparisonPlan
 from steelyard.coverage import level_of, refuse_unmatched, with_doubts
 from steelyard.dialects import Dialect
@@ -38,14 +37,206 @@ from steelyard.measures.grammar import Measure
 from steelyard.notes import Note
 from steelyard.options import Options, Policies, check_names
 from steelyard.qrels import Qrels
+from steelyard.report.documents import Document, Documented, frame_table, plain_values
+from steelyard.report.tables import Table
 from steelyard.run import Run, readable_again
 from steelyard.scores import Scores
+from steelyard.statistics import adjust, mean_intervals, paired_tests
+from steelyard.version import __version__
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+NEVER, BELOW, DELIVERED = "never retrieved", "below the cutoff", "delivered"
+ORDERING = "ordering"  # What the last list loses because its documents are not in ideal order.
 BUDGET = "budget"  # The stage of a measure with a budget of tokens: it cuts the last list.
 CALLS, LIST = "calls", "list"
+NOTHING = 1e-9  # A loss below this is rounding.
+
+
+@dataclass(frozen=True, eq=False)
+class StagesData:
+    """The loss of a pipeline by stage. All arrays have one column per query of `queries`.
+
+    steps: the stages in their order; first stages that run in parallel are one step, as in 'lexical + dense'.
+    ceilings, values: one row per step; a step of parallel stages has no list of its own, and its values are NaN.
+    target_fates: one row per target (without targets: per relevant document) with its query, its fate, and the best
+    rank of its documents in each stage. moves: per step, relevant documents that entered and left the first k. added,
+    below_depth: as in `table`, per step. own: per parallel stage, its ceiling and what the joint ceiling would lose
+    without it. run: the run of a bench, if it is one; others: its other runs with stages. lists: what the stages before
+    the last one returned, and with a budget all of them. reads: what each stage read. calls: see `calls_table`.
+    """
+
+    measure: Measure
+    steps: tuple[str, ...]
+    queries: Sequence[str]
+    best: Floats
+    ceilings: Floats
+    values: Floats
+    fates: Mapping[str, int]
+    target_fates: pl.DataFrame
+    moves: Sequence[tuple[int, int] | None]
+    added: Sequence[int | None]
+    below_depth: Sequence[int | None]
+    own: Mapping[str, tuple[float, float]]
+    sliced: tuple[str, Mapping[str, object]] | None
+    notes: Sequence[Note]
+    alpha: float
+    unit: str
+    run: str = ""
+    others: tuple[str, ...] = ()
+    lists: Mapping[str, Run] = field(default_factory=dict)
+    reads: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    calls: pl.DataFrame | None = None
+
+    @cached_property
+    def losses(self) -> Floats:
+        """One row per step and one for the ordering (`parts`): what each query loses there."""
+        states = np.vstack([self.best, self.ceilings, self.values[-1]])
+        return np.asarray(states[:-1] - states[1:])
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        return (*self.steps, ORDERING)
+
+    @property
+    def value(self) -> float:
+        """The mean of the pipeline: of the last list as it is."""
+        return float(self.values[-1].mean())
+
+    @cached_property
+    def rows(self) -> list[dict[str, Any]]:
+        """One mapping per step and one for the ordering, as in `table` and `ordering`."""
+        low, high = self.measure.range
+        lost_intervals = np.clip(mean_intervals(self.losses), low - high, high - low).tolist()
+        intervals = np.clip(mean_intervals(self.ceilings), low, high).tolist()
+        targets = [number for fate, number in self.fates.items() if fate != DELIVERED]
+        rows: list[dict[str, Any]] = []
+        for place, (part, (low, high), lost) in enumerate(zip(self.parts, lost_intervals, targets, strict=True)):
+            row: dict[str, Any] = {"stage": part, "lost": float(self.losses[place].mean()), "low": low, "high": high}
+            row["targets_lost"] = lost
+            if place < len(self.steps):
+                row["ceiling_low"], row["ceiling_high"] = intervals[place]
+                row["lifted"], row["pushed"] = self.moves[place] or (None, None)
+                row |= {"ceiling": float(self.ceilings[place].mean()), "value": float(self.values[place].mean())}
+                row |= {"below_depth": self.below_depth[place], "added": self.added[place]}
+            rows.append(plain_values(row))
+        return rows
+
+    @cached_property
+    def table(self) -> pl.DataFrame:
+        """One row per stage: ceiling, value, lost with its interval, and targets; `ordering` has the rest of the loss.
+
+        lifted, pushed: relevant documents that entered or left the first k; added: those that no stage before has.
+        below_depth: lost targets that were ranked deeper than the number of documents that this stage returned.
+        """
+        return pl.DataFrame([{name: row[name] for name in _SCHEMA} for row in self.rows[:-1]], schema=_SCHEMA)
+
+    @property
+    def ordering(self) -> dict[str, Any]:
+        """What the last list loses because its documents are not in ideal order: lost, low, high."""
+        return {name: self.rows[-1][name] for name in ("lost", "low", "high")}
+
+    @cached_property
+    def per_query(self) -> pl.DataFrame:
+        """One row per query: the best value, the ceiling after each stage, what each one lost, and the value."""
+        columns: dict[str, Any] = {"query_id": pl.Series(list(self.queries), dtype=pl.String), "best": self.best}
+        columns |= {f"ceiling {step}": row for step, row in zip(self.steps, self.ceilings, strict=True)}
+        columns |= {f"lost {part}": row for part, row in zip(self.parts, self.losses, strict=True)}
+        return pl.DataFrame({**columns, "value": self.values[-1]})
+
+    @cached_property
+    def slices(self) -> pl.DataFrame | None:
+        """One row per value of the column of `by`: the queries, the best value, what each part lost, and the value."""
+        if self.sliced is None:
+            return None
+        labels = slice_labels(self.queries, self.sliced[1])
+        rows = []
+        for value in in_order(labels):
+            chosen = np.array([label == value for label in labels])
+            row = {self.sliced[0]: value, "queries": int(chosen.sum()), "best": float(self.best[chosen].mean())}
+            lost = self.losses[:, chosen].mean(axis=1).tolist()
+            row |= {f"lost {part}": loss for part, loss in zip(self.parts, lost, strict=True)}
+            rows.append({**row, "value": float(self.values[-1][chosen].mean())})
+        return pl.DataFrame(rows)
+
+    @cached_property
+    def verdict(self) -> str:
+        """The part that loses most, if it loses significantly more than every other (paired t tests)."""
+        means = self.losses.mean(axis=1)
+        order = np.argsort(-means, kind="stable")
+        if not means[order[0]] > NOTHING:
+            return f"Nothing to gain: {self.measure} is {self.value:.4f}, and {self.best.mean():.4f} is the best value."
+        gained = -means[means < -NOTHING].sum()
+        of = f"of the {means[means > 0].sum():.2f} lost{f'; {gained:.2f} gained back' if gained else ''}"
+        (top, most), (second, less) = ((self.parts[place], means[place]) for place in order[:2])
+        if all(test.p < self.alpha for test in paired_tests(self.losses[order[0]] - self.losses[order[1:]])):
+            return f"Work on: {top} ({most:.2f} {of})"
+        return f"No stage loses significantly more than the others: {top} ({most:.2f}) and {second} ({less:.2f} {of})"
+
+    def difference(self, other: StagesData) -> pl.DataFrame:
+        """Which stage explains the difference to another pipeline with the same stages: one row per part of the loss.
+
+        gained: what this pipeline loses less there, with its interval and the p-value of a paired t test over the
+        queries of both, corrected (Holm) for the number of parts. The gains add up to the difference of the values.
+        """
+        if self.steps != other.steps or self.measure.spelled != other.measure.spelled:
+            one, two = (f"{', '.join(pipeline.steps)} by {pipeline.measure}" for pipeline in (self, other))
+            raise InputError(f"the pipelines differ in their stages or their measure: {one}, and {two}.")
+        places = {query: place for place, query in enumerate(other.queries)}
+        shared = [(place, places[query]) for place, query in enumerate(self.queries) if query in places]
+        if not shared:
+            raise InputError("the two pipelines share no query.")
+        mine, theirs = map(list, zip(*shared, strict=True))
+        gains = np.vstack([other.losses[:, theirs] - self.losses[:, mine], self.best[mine] - other.best[theirs]])
+        gains = gains if np.abs(gains[-1]).max() > NOTHING else gains[:-1]
+        p_values = adjust([test.p for test in paired_tests(gains)])
+        most = 2 * (self.measure.range[1] - self.measure.range[0])
+        low, high = np.clip(mean_intervals(gains), -most, most).T
+        columns = {"gained": gains.mean(axis=1), "low": low, "high": high, "p_adjusted": p_values}
+        return pl.DataFrame({"stage": (*self.parts, "best")[: len(gains)], **columns})
+
+
+class Stages(Documented, StagesData):
+    """The result of `stages`: its data, and the output formats."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As in the JSON of `stages`."""
+        data = {
+            "steelyard": __version__,
+            **({"run": self.run} if self.run else {}),
+            "measure": str(self.measure),
+            "queries": len(self.queries),
+            "best": float(self.best.mean()),
+            "value": self.value,
+            "verdict": self.verdict,
+            "targets": self.target_fates.height,
+            "fates": dict(self.fates),
+            "stages": self.table.to_dicts(),
+            "ordering": self.ordering,
+        }
+        if self.own:
+            data["parallel"] = [{"stage": name, "ceiling": pair[0], "adds": pair[1]} for name, pair in self.own.items()]
+        frames = {"calls": self.calls, "slices": self.slices}
+        data |= {name: frame.to_dicts() for name, frame in frames.items() if frame is not None}
+        return {**plain_values(data), "notes": [note.to_dict() for note in self.notes]}
+
+    def data_table(self) -> Table:
+        """One row per stage, as in `table`."""
+        return frame_table(self.table)
+
+    def document(self) -> Document:
+        """The verdict, the stages and the slices."""
+        return cast(Document, looked_up("steelyard.report.stages:stages_document")(self))
+
+    def _page(self, folder: Path | None) -> str:
+        """The flow of the targets from stage to stage, the table, and the queries of every fate."""
+        return cast(str, looked_up("steelyard.report.stages:stages_page")(self))
+
+
+_SCHEMA: dict[str, Any] = {"stage": str}
+_SCHEMA |= dict.fromkeys(("ceiling", "value", "lost", "low", "high", "ceiling_low", "ceiling_high"), float)
+_SCHEMA |= dict.fromkeys(("targets_lost", "below_depth", "lifted", "pushed", "added"), int)
 
 
 def stages(
@@ -116,16 +307,14 @@ def stages(
     steps = steps_of(reads)
     calls = {str(name): list(map(Run.of, call_runs)) for name, run in stages.items() if (call_runs := calls_of(run))}
     runs: dict[str, Any] = {}
-    for name, run in stages.items():
-        whole = run.get(LIST) if str(name) in calls else run
-        runs[str(name)] = joined(calls[str(name)]) if whole is None else readable_again(whole)
     scores: dict[str, Scores] = {}
-    for name, run in runs.items():
+    for name, given in zip(map(str, stages), stages.values(), strict=True):
+        whole = given.get(LIST) if name in calls else given
+        runs[name] = run = joined(calls[name]) if whole is None else readable_again(whole)
         aligned = with_doubts(align(judged, run, chosen.ordering, name), judged, run)
         scores[name] = scores_of(aligned, {key: parsed}, dialect, chosen)
     refuse_unmatched({name: stage_scores.coverage for name, stage_scores in scores.items()})
     *_, (last, answer) = scores.items()
-    warned = [note for note in answer.notes if note.severity != "info"]
     cut: dict[str, Run] = {}
     if budget is not None:
         measure_values(whole_measure, answer._known_lists(), chosen)  # An error if it cannot be computed.
@@ -154,9 +343,8 @@ def stages(
     others = {name: ceiling(union([other for other in first if other != name])) for name in first}
     kept = ~np.isnan(np.vstack([best, ceilings, values[-1]])).any(axis=0)
     if not kept.any():
-        raise InputError(
-            f"no query has a value of {key} in every stage; `steelyard evaluate` gives those of each list."
-        )
+        how = "`steelyard evaluate` gives those of each list"
+        raise InputError(f"no query has a value of {key} in every stage; {how}.")
     return Stages(
         measure=whole_measure,
         steps=tuple(steps),
@@ -170,7 +358,7 @@ def stages(
             for name in first
         },
         sliced=None if by is None else (by, slice_values(queries, qrels, by, judged, chosen.rel)),
-        notes=[*read, *warned],
+        notes=[*read, *(note for note in answer.notes if note.severity != "info")],
         alpha=alpha,
         unit="target" if judged.has_targets else "relevant document",
         lists=cut,
@@ -195,21 +383,16 @@ def joined(runs: Sequence[Run]) -> Run:
 
 
 def calls_table(calls: Mapping[str, Sequence[Run]], judged: Qrels, level: float | None) -> pl.DataFrame:
-    """One row per stage and call.
-
-    queries: those that made this call. recall: the share of the relevant documents that this call and those before it
-    returned, the mean over the queries with a relevant document. added: what this call adds to it. nothing_new: queries
-    whose call returned no document that an earlier one did not; no_relevant: no such relevant document.
-    """
+    """One row per stage and call. recall: the mean share of the relevant documents that the calls so far returned;
+    added: by this call. nothing_new, no_relevant: queries whose call has no new document, or no new relevant one."""
     grade = pl.col("grade")
-    relevant = judged.frame.drop_nulls("doc_id").filter(grade > 0 if level is None else grade >= level)
-    relevant = relevant.select("query_id", "doc_id").unique()
+    graded = judged.frame.drop_nulls("doc_id").filter(grade > 0 if level is None else grade >= level)
+    relevant = graded.select("query_id", "doc_id").unique()
     sizes = relevant.group_by("query_id").len("relevant")
     rows: list[tuple[Any, ...]] = []
     for stage, runs in calls.items():
-        tables = [run.table.select("query_id", "doc_id").unique() for run in runs]
-        numbered = pl.concat([table.with_columns(call=pl.lit(n)) for n, table in enumerate(tables, start=1)])
-        first = numbered.group_by("query_id", "doc_id").agg(pl.col("call").min())
+        tables = (run.table.select("query_id", "doc_id", call=pl.lit(n)).unique() for n, run in enumerate(runs, 1))
+        first = pl.concat(tables).group_by("query_id", "doc_id").agg(pl.col("call").min())
         hits = first.join(relevant, on=["query_id", "doc_id"]).group_by("query_id", "call").len("found")
         shares = hits.join(sizes, on="query_id").with_columns(share=pl.col("found") / pl.col("relevant"))
         recall = 0.0
@@ -218,11 +401,10 @@ def calls_table(calls: Mapping[str, Sequence[Run]], judged: Qrels, level: float 
             queries = set(run.queries)
             added = math.fsum(its["share"]) / max(1, sizes.height)
             recall += added
-            useless = len(queries - set(new["query_id"])), len(queries - set(useful["query_id"]))
+            useless = (len(queries - set(calls["query_id"])) for calls in (new, useful))
             rows.append((stage, number, len(queries), recall, added, *useless))
-    schema: dict[str, Any] = {"stage": pl.String, "call": pl.Int64, "queries": pl.Int64}
-    schema |= {"recall": pl.Float64, "added": pl.Float64, "nothing_new": pl.Int64, "no_relevant": pl.Int64}
-    return pl.DataFrame(rows, schema=schema, orient="row")
+    schema: dict[str, Any] = {"stage": str, "call": int, "queries": int, "recall": float, "added": float}
+    return pl.DataFrame(rows, schema=schema | {"nothing_new": int, "no_relevant": int}, orient="row")
 
 
 def _is_result(source: Any) -> bool:
@@ -283,10 +465,7 @@ def steps_of(reads: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
 
 
 def ideal_order(a: Alignment, measure: Measure) -> Alignment:
-    """The same lists in ideal order: by grade, best first; then unjudged documents, and repeats last.
-
-    For measures that count targets: documents with the most targets that were not found yet first.
-    """
+    """The same lists in ideal order: by grade, or for measures that count targets by `_turns`; repeats last."""
     # nDCG(per=target) sums the gains of documents; its targets are in the ideal list.
     by_targets = is_over_targets(measure) and measure.definition.family != "graded"
     turn = _turns(a, measure) if by_targets else np.zeros(len(a.query))
@@ -314,8 +493,8 @@ def ideal_order(a: Alignment, measure: Measure) -> Alignment:
 def _turns(a: Alignment, measure: Measure) -> Floats:
     """When each hit is taken, the first at 0, if each next one has the most targets that are not found yet.
 
-    A target that was found n times counts 0.5^n. Where every document has one target, the first documents of all
-    targets are taken at 0, the second ones at 1, and so on. For AP, a target with R documents counts (n + 1) / R.
+    A target that was found n times counts 0.5^n; for AP, with R documents, (n + 1) / R. With one target per document,
+    the first documents of all targets are taken at 0, the second ones at 1, and so on.
     """
     hit, target, grade = a.hit_targets
     level, of_precision = level_of(measure), measure.name in ("AP", "AP_IA")
@@ -345,7 +524,6 @@ def _turns(a: Alignment, measure: Measure) -> Floats:
 
 
 def relevant_lists(a: Alignment, level: float | None) -> Alignment:
-    """Lists of all relevant documents of each query."""
     number = np.flatnonzero(a.judged.grade > 0 if level is None else a.judged.grade >= level)
     query = a.judged.query[number]
     return replace(
@@ -378,14 +556,13 @@ def _of_targets(
     states: Sequence[Alignment],
     lists: Mapping[str, Alignment],
 ) -> dict[str, Any]:
-    """What happens to targets, as fields of `StagesData`: of every target, the best fate of its documents."""
+    """What happens to targets, as fields of `StagesData`: the best fate of the documents of each."""
     targets, level = judged.targets, level_of(measure, options.rel)
     pairs = np.flatnonzero(targets.grade > 0 if level is None else targets.grade >= level)
     doc, (kept, target) = targets.doc[pairs], np.unique(targets.target[pairs], return_inverse=True)
     relevant, query = np.unique(doc), targets.query[kept]
 
     def best_of(take: np.ufunc, values: Any, otherwise: float) -> Any:
-        """The smallest or largest value of the documents of each target."""
         best = np.full(len(kept), otherwise, dtype=values.dtype)
         take.at(best, target, values[doc])
         return best
@@ -395,15 +572,13 @@ def _of_targets(
     ranks = {name: np.full(len(a.judged.query), np.inf) for name, a in lists.items()}
     for name, a in lists.items():
         ranks[name][a.doc] = a.rank
-    fate = np.zeros(len(judged.judged.doc_ids), dtype=np.int64)
-    is_relevant, added = np.isin(np.arange(len(fate)), relevant), []
+    fate, added = np.zeros(len(judged.judged.doc_ids), dtype=np.int64), []
     for number, state in enumerate(states, start=1):
-        added.append(int(np.sum(is_relevant[state.doc] & (fate[state.doc] == 0))) if number > 1 else None)
+        added.append(int(np.isin(state.doc[fate[state.doc] == 0], relevant).sum()) if number > 1 else None)
         fate[state.doc] = number
     fate[ranks[steps[-1]] <= k] = len(states) + 1
     fates = best_of(np.maximum, fate, 0)
     names = [NEVER, *(f"lost in {step}" for step in steps[1:]), BELOW, DELIVERED]
-    counts = np.bincount(fates, minlength=len(names)).tolist()
     moves: list[tuple[int, int] | None] = [None]
     below: list[int | None] = [None]
     for number, step in enumerate(steps[1:], start=1):
@@ -413,11 +588,10 @@ def _of_targets(
         first = best_of(np.minimum, before, np.inf)
         below.append(int(np.sum((fates == number) & (first > lists[step].retrieved[query]))))
     parts = {"query_id": (judged.judged.query_ids, query), "target": (targets.name, kept), "fate": (names, fates)}
-    columns = {
-        name: pl.Series([ids[place] for place in at.tolist()], dtype=pl.String) for name, (ids, at) in parts.items()
-    }
+    columns = {name: pl.Series([ids[at] for at in of.tolist()], dtype=pl.String) for name, (ids, of) in parts.items()}
     for name, doc_ranks in ranks.items():
         best_ranks = best_of(np.minimum, doc_ranks, np.inf).tolist()
         columns[f"rank {name}"] = pl.Series([None if r == np.inf else int(r) for r in best_ranks], dtype=pl.Int64)
+    counts = dict(zip(names, np.bincount(fates, minlength=len(names)).tolist(), strict=True))
     of_steps = {"moves": moves, "added": added, "below_depth": below}
-    return {"fates": dict(zip(names, counts, strict=True)), "target_fates": pl.DataFrame(columns), **of_steps}
+    return {"fates": counts, "target_fates": pl.DataFrame(columns), **of_steps}

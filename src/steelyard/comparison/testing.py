@@ -65,9 +65,8 @@ class Testing:
     def check(self, tests: Sequence[str], refusal: str) -> None:
         """Raise for a test that is not one of these (`refusal` starts the message), and for an unknown correction."""
         if self.test not in tests:
-            raise PolicyError(
-                f"{refusal} {self.test!r}; expected one of {', '.join(tests)}.{did_you_mean(self.test, tests)}"
-            )
+            expected = f"expected one of {', '.join(tests)}.{did_you_mean(self.test, tests)}"
+            raise PolicyError(f"{refusal} {self.test!r}; {expected}")
         check_correction(self.correction)
 
 
@@ -123,8 +122,6 @@ class ComparisonPlan(Testing):
     def with_baseline(self, baseline: str | None, runs: Sequence[str]) -> ComparisonPlan:
         """The plan with a baseline, or an error where it is not one of the runs."""
         if baseline is not None and baseline not in runs:
-            raise PolicyError(
-                f"the baseline {baseline!r} is not one of the runs; expected one of {', '.join(runs)}."
-                f"{did_you_mean(str(baseline), runs)}"
-            )
+            expected = f"expected one of {', '.join(runs)}.{did_you_mean(str(baseline), runs)}"
+            raise PolicyError(f"the baseline {baseline!r} is not one of the runs; {expected}")
         return replace(self, baseline=baseline)

@@ -1,11 +1,7 @@
 """Whether the difference of two runs depends on documents that nobody judged.
 
-A measure treats unjudged documents as not relevant. If the documents of one run were judged and those of
-the other were not, the other run scores too low, and a paired test of the two can be significant and wrong.
-
-The rule. A significant difference is reported as `better` or `worse` only if it stays significant, with the
-same sign, when the unjudged documents get estimated grades. Otherwise the verdict is `undecided`. The
-estimate is multiple imputation (Rubin 1987):
+A significant difference is reported as `better` or `worse` only if it stays significant, with the same sign, when the
+unjudged documents get estimated grades, by multiple imputation (Rubin 1987). Otherwise the verdict is `undecided`.
 
 1. For every grade above the lowest, a logistic regression of "the grade is this or higher" is fitted on the
    judged documents of both lists. The features are the logarithm of the document's rank in the one list and
@@ -23,23 +19,29 @@ estimate is multiple imputation (Rubin 1987):
    For the permutation test, the bootstrap, max-T and Tukey's test, which are tests of the mean, z of the plain
    test is moved by as much as the estimate moves z of the t test. With nothing unjudged, that is the plain test.
 
-The rule applies only if the qrels were pooled from ranked lists, that is, if non-relevant documents were
-judged because they were returned: see `pooled`. Other qrels list the relevant documents (and perhaps a few
-others); for them an unjudged document is a non-relevant one, and verdicts do not change.
+The rule applies only if the qrels were pooled from ranked lists: see `pooled`. For other qrels an unjudged document is
+a non-relevant one, and verdicts do not change.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any, cast
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from steelyard.alignment.alignment import sums
+from steelyard.alignment.alignment import Alignment, sums
+from steelyard.alignment.frames import row_hashes
 from steelyard.alignment.hits import Bools, Floats, Ints
+from steelyard.errors import MeasureError
+from steelyard.lazy import polars as pl
 from steelyard.lazy import special
+from steelyard.measures.bounds import Bounds, Case, bounds_of
+from steelyard.measures.gradings import ABSENT, Unjudged, grade_levels, unjudged
+from steelyard.measures.grammar import Measure
+from steelyard.qrels import Qrels
 from steelyard.statistics import paired_tests, sign_test
 from steelyard.statistics.arrays import rounding
 from steelyard.statistics.paired import PairedTest, t_tests
@@ -53,6 +55,10 @@ MOST_LEVELS = 10
 FEWEST_JUDGED = 2
 LOWEST_SHARE = 0.05
 LOWEST_Z = -2.0
+MOST_RANKS = 100  # Ranks of each list that the estimate reads; unjudged documents below count as not relevant.
+
+Words: TypeAlias = NDArray[np.uint64]
+_Number = TypeVar("_Number", bound=np.generic)
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +76,6 @@ class PairedLists:
 
     @property
     def unjudged(self) -> Bools:
-        """Which documents have no judgment."""
         return np.isnan(self.grade)
 
     def within(self, depth: int) -> Bools:
@@ -80,10 +85,7 @@ class PairedLists:
 
 @dataclass(frozen=True)
 class DifferenceTest:
-    """A mean difference (first run - second run), the p-value of its test, and its 95% interval, by the same test.
-
-    `drawn`: the lowest and highest mean difference of single draws, where grades were drawn.
-    """
+    """A mean difference (first run - second run), p, the 95% interval; the lowest and highest mean of single draws."""
 
     difference: float
     p: float
@@ -97,16 +99,11 @@ def pooled(pair: PairedLists, depth: int, rel: float = 1.0) -> bool:
 
     The qrels are pooled if both hold in one of the two runs:
 
-    - Non-relevant documents were judged. Counted are the documents in the first d ranks that are not known to
-      be relevant: those judged not relevant (grade from 0 to below `rel`; a distractor, grade below 0, was
-      chosen and not returned) and the unjudged ones. For some d up to `depth`, at least `FEWEST_JUDGED` of
-      them, and at least the share `LOWEST_SHARE`, were judged not relevant.
-    - They do not rank above the relevant ones (rank-sum test over the whole lists, z at least `LOWEST_Z`).
-      Documents that were judged because they were returned are less relevant at lower ranks.
-
-    The first does not hold for qrels that list only relevant documents. The second does not hold for qrels that add
-    chosen non-relevant documents (cranfield: one per query, mostly near the top of the lists; hard negatives). In both
-    cases the judged documents say nothing about the relevance of unjudged ones at the same ranks.
+    - Non-relevant documents were judged: of the documents in the first d ranks that are not known to be relevant (the
+      unjudged ones, and grades from 0 to below `rel`: a distractor was chosen, not returned), for some d up to `depth`
+      at least `FEWEST_JUDGED`, and at least the share `LOWEST_SHARE`. Not so for qrels of relevant documents only.
+    - They do not rank above the relevant ones (rank-sum test over the whole lists, z at least `LOWEST_Z`). Not so for
+      qrels that add chosen non-relevant documents (cranfield: mostly near the top of the lists; hard negatives).
     """
     for all_ranks in pair.ranks:
         there = np.isfinite(all_ranks)
@@ -146,10 +143,7 @@ class Noise:
         self._thresholds = np.empty((0, draws))
 
     def thresholds(self, count: int) -> Floats:
-        """Logits of uniform numbers for this many documents, documents x draws.
-
-        A grade is reached if a uniform number is below its probability, that is, if its logit is below the log-odds.
-        """
+        """Logits of uniform numbers, documents x draws; a grade is reached if one is below its log-odds."""
         documents, draws = self._thresholds.shape
         if documents < count:
             chance = self._random.random((count - documents, draws))
@@ -161,8 +155,7 @@ class Noise:
 class GradeDraws:
     """Grades for the unjudged documents of two runs, drawn from the model that is fitted on the judged ones.
 
-    The random numbers of a document do not depend on how many of the documents are asked for: the grades of the first
-    10 are the same whether a measure reads 10 documents or 100, and each is drawn once.
+    Each is drawn once: the grades of the first 10 documents are the same whether a measure reads 10 of them or 100.
     """
 
     def __init__(self, pair: PairedLists, noise: Noise) -> None:
@@ -204,10 +197,8 @@ class GradeDraws:
 def _drawn(
     noise: Noise, mode: Floats, query_mode: Floats, precision: Floats, cross: Floats, query_precision: Floats
 ) -> tuple[Floats, Floats]:
-    """Coefficients of the features (features x draws) and of the queries (queries x draws) of a model of `_fit`.
-
-    They are drawn from the normal approximation; those of the queries contain the constant and the shift.
-    """
+    """Coefficients of the features and of the queries (each x draws) of a model of `_fit`, drawn from the normal
+    approximation; those of the queries contain the constant and the shift."""
     moved = noise.coefficients @ np.linalg.cholesky(np.linalg.inv(precision)).T
     effects = -(moved @ cross.T) / query_precision + noise.effects / np.sqrt(query_precision)
     coefficients = (mode + moved).T
@@ -240,10 +231,7 @@ def _fit(features: Floats, query: Ints, queries: int, outcome: Bools) -> tuple[F
 
 
 def combined_test(differences: Floats) -> DifferenceTest:
-    """The t test of a mean by Rubin's rules; `differences` is draws x queries. NaN in a draw skips the query.
-
-    With no variance between the draws it is the paired t test.
-    """
+    """The t test of a mean by Rubin's rules; `differences` is draws x queries. NaN in a draw skips the query."""
     kept = differences[:, ~np.isnan(differences).any(axis=0)]
     draws, queries = kept.shape
     if queries < 2:
@@ -292,10 +280,7 @@ def largest_p(low: Floats, high: Floats, test: str) -> float | None:
 
 
 def moved_p(plain_p: float, plain_t: float, estimated_t: float) -> float:
-    """The p-value of a test of the mean, moved by as much as the estimate moves the t test.
-
-    plain_t, estimated_t: p-values of the t test, the second one negative if the estimate has the opposite sign.
-    """
+    """A p-value, moved as the estimate moves that of the t test (negative if the sign is the opposite)."""
     moved = math.copysign(float(normal_scores(abs(estimated_t))), estimated_t) - float(normal_scores(plain_t))
     return float(2 * special.ndtr(-max(0.0, float(normal_scores(plain_p)) + moved)))
 
@@ -303,3 +288,152 @@ def moved_p(plain_p: float, plain_t: float, estimated_t: float) -> float:
 def normal_scores(p: Any) -> Any:
     """|z| of a two-sided p-value."""
     return -special.ndtri(np.clip(p, 1e-300, 1.0) / 2)
+
+
+# The lists of two runs joined by document. A run is prepared once and joined with every other run by hashes. A match of
+# hashes is confirmed by the ids; if one is not, or two documents of a list share a hash, the ids join the frames.
+
+
+class SharedUnjudged(NamedTuple):
+    """The unjudged documents that are in the lists of both runs: the query and the rank in each list."""
+
+    query: Ints
+    rank_a: Ints
+    rank_b: Ints
+
+
+class JoinedLists(NamedTuple):
+    """The documents of two runs, and the unjudged ones that both have."""
+
+    pair: PairedLists
+    shared: SharedUnjudged
+
+
+@dataclass(frozen=True, eq=False)
+class RunLists:
+    """The documents of a run for judged queries, each once, by query and rank; `grade` is NaN where it is unjudged.
+
+    `by_hash` are the rows in the order of their hashes, `hashes` the hashes in that order; `distinct`: all differ.
+    """
+
+    frame: pl.DataFrame
+    query: Ints
+    rank: Ints
+    grade: Floats
+    by_hash: Ints
+    hashes: Words
+    distinct: bool
+    _unjudged: dict[int, tuple[Words, Ints]] = field(default_factory=dict, init=False)
+
+    @classmethod
+    def of(cls, rows: pl.DataFrame, qrels: Qrels) -> RunLists:
+        """The lists of ranked rows: query_id, doc_id and rank."""
+        ids = pl.Series("query_id", qrels.judged.query_ids, dtype=pl.String)
+        numbers = ids.to_frame().with_row_index("query").cast({"query": pl.Int64})
+        joined = rows.drop_nulls("doc_id").join(numbers, on="query_id", maintain_order="left")
+        frame = joined.select("query", "doc_id", pl.col("rank").cast(pl.Int64))
+        step, down = np.diff(frame["query"].to_numpy()), np.diff(frame["rank"].to_numpy()) > 0
+        if not np.all((step > 0) | ((step == 0) & down)):
+            frame = frame.sort("query", "rank")
+        hashes = row_hashes(frame["doc_id"], frame["query"].to_numpy())
+        by_hash = np.argsort(hashes)
+        equal = np.diff(hashes[by_hash]) == 0
+        if equal.any():
+            # Documents that are in an earlier row of the query go. Only rows with equal hashes are compared.
+            rows_again = np.sort(by_hash[np.append(equal, False) | np.insert(equal, 0, False)])
+            first = frame[rows_again].select(pl.struct("query", "doc_id").is_first_distinct()).to_series()
+            kept: Bools = np.ones(len(hashes), dtype=bool)
+            kept[rows_again] = first.to_numpy()
+            frame, hashes = frame.filter(pl.Series(kept)), hashes[kept]
+            by_hash = np.argsort(hashes)
+        judged = pl.DataFrame(
+            {"query": qrels.doc_query, "doc_id": qrels.judged.doc_ids, "grade": qrels.grades},
+            schema={"query": pl.Int64, "doc_id": pl.String, "grade": pl.Float64},
+        )
+        grade = frame.join(judged, on=["query", "doc_id"], how="left", maintain_order="left")["grade"]
+        columns = frame["query"].to_numpy(), frame["rank"].to_numpy(), grade.fill_null(float("nan")).to_numpy()
+        return cls(frame, *columns, by_hash, hashes[by_hash], bool(np.diff(hashes[by_hash]).all()))
+
+    def unjudged_to(self, depth: int) -> tuple[Words, Ints]:
+        """The unjudged documents down to a rank: their hashes in order, and their rows."""
+        if depth not in self._unjudged:
+            chosen = (np.isnan(self.grade) & (self.rank <= depth))[self.by_hash]
+            self._unjudged[depth] = self.hashes[chosen], self.by_hash[chosen]
+        return self._unjudged[depth]
+
+
+def count_unjudged(one: RunLists, two: RunLists, depth: int) -> int:
+    """The number of unjudged documents that are in the first `depth` of either list."""
+    first, second = one.unjudged_to(depth), two.unjudged_to(depth)
+    return len(first[1]) + len(second[1]) - len(_same_documents(one, first, two, second)[0])
+
+
+def join_lists(one: RunLists, two: RunLists, size: int) -> JoinedLists:
+    """The documents of two runs by query: those of the second alone by rank, then those of the first by theirs."""
+    matched, others = _same_documents(one, (one.hashes, one.by_hash), two, (two.hashes, two.by_hash))
+    rank_b = np.full(len(one.query), np.inf)
+    rank_b[matched] = two.rank[others]
+    alone: Bools = np.ones(len(two.query), dtype=bool)
+    alone[others] = False
+    both: Bools = np.isfinite(rank_b) & np.isnan(one.grade)
+    shared = SharedUnjudged(one.query[both], one.rank[both], rank_b[both].astype(np.int64))
+    first = (one.rank <= MOST_RANKS) | (rank_b <= MOST_RANKS)
+    rest = np.flatnonzero(alone & (two.rank <= MOST_RANKS))
+    query, other = one.query[first], two.query[rest]
+    # Both parts are sorted by query: the place of a row follows from the number of rows of the other part before it.
+    counts, other_counts = np.bincount(query, minlength=size), np.bincount(other, minlength=size)
+    place = np.arange(len(query)) + np.cumsum(other_counts)[query]
+    place_other = np.arange(len(other)) + (np.cumsum(counts) - counts)[other]
+
+    def merged(values: NDArray[_Number], others: NDArray[_Number]) -> NDArray[_Number]:
+        """The values of the two parts at their places."""
+        column: NDArray[Any] = np.empty(len(query) + len(other), dtype=values.dtype)
+        column[place], column[place_other] = values, others
+        return column
+
+    in_one = merged(one.rank[first].astype(float), np.full(len(rest), np.inf))
+    in_two = merged(rank_b[first], two.rank[rest].astype(float))
+    grade = merged(one.grade[first], two.grade[rest])
+    lengths = np.array([np.bincount(lists.query, minlength=size) for lists in (one, two)])
+    return JoinedLists(PairedLists(merged(query, other), np.array([in_one, in_two]), grade, lengths), shared)
+
+
+def _same_documents(
+    one: RunLists, some: tuple[Words, Ints], two: RunLists, others: tuple[Words, Ints]
+) -> tuple[Ints, Ints]:
+    """The rows of both runs with the same document, out of some rows of each, with their hashes in order."""
+    (hashes, rows), (other_hashes, other_rows) = some, others
+    if one.distinct and two.distinct:
+        _, at, other_at = np.intersect1d(hashes, other_hashes, assume_unique=True, return_indices=True)
+        ids = one.frame[rows[at]], two.frame[other_rows[other_at]]
+        if all((ids[0][name] == ids[1][name]).all() for name in ("query", "doc_id")):
+            return rows[at], other_rows[other_at]
+    pairs = one.frame.with_row_index("row").join(two.frame.with_row_index("other"), on=["query", "doc_id"])
+    matched, other_matched = (pairs[name].to_numpy().astype(np.int64) for name in ("row", "other"))
+    kept = np.isin(matched, rows) & np.isin(other_matched, other_rows)
+    return matched[kept], other_matched[kept]
+
+
+def pair_bounds(measure: Measure, a: Alignment, b: Alignment, shared: SharedUnjudged) -> Bounds:
+    """For each query, the bounds of the difference a - b over all gradings of the unjudged documents of either list."""
+    in_a, in_b = unjudged(a), unjudged(b)
+    rank_b = np.full(len(in_a.query), ABSENT)
+    rank_b[_places(in_a, shared.query, shared.rank_a)] = shared.rank_b
+    only_b = np.ones(len(in_b.query), dtype=bool)
+    only_b[_places(in_b, shared.query, shared.rank_b)] = False
+    query = np.concatenate([in_a.query, in_b.query[only_b]])
+    order = np.argsort(query, kind="stable")
+    ranks_a = np.concatenate([in_a.ranks[0], np.full(int(only_b.sum()), ABSENT)])
+    ranks_b = np.concatenate([rank_b, in_b.ranks[0][only_b]])
+    either = Unjudged(query[order], (ranks_a[order], ranks_b[order]), a.size)
+    return bounds_of(Case(measure, [a, b], either, grade_levels(a)))
+
+
+def _places(docs: Unjudged, query: Ints, rank: Ints) -> Ints:
+    """The numbers of the unjudged documents at some ranks; it is an error where there is none."""
+    step = int(max(docs.ranks[0].max(initial=0), rank.max(initial=0))) + 1
+    keys, wanted = docs.query * step + docs.ranks[0], query * step + rank
+    place = np.searchsorted(keys, wanted)
+    if np.any(np.append(keys, -1)[np.minimum(place, len(keys))] != wanted):
+        raise MeasureError("a shared document has a rank at which its list has no unjudged document.")
+    return place

@@ -25,10 +25,9 @@ from steelyard.run import Run
 class CandidatePool:
     """The candidates of many queries: every document of a list of its query, with its rank and score in each list.
 
-    The candidates of a query are consecutive, in descending order of document id, so that a stable sort by
-    score breaks ties as `evaluate` does. Query i starts at candidate starts[i], and every query has at least
-    one candidate. `rank` (lists x candidates) is the document's rank in the list, 1 first, 0 if the list does not
-    contain it; `value` is its score there, NaN if there is none.
+    The candidates of a query are consecutive, in descending order of document id, so that a stable sort by score breaks
+    ties as `evaluate` does. Query i starts at candidate starts[i], and has at least one. `rank` (lists x candidates) is
+    the document's rank in the list, 1 first, 0 if it is not there; `value` is its score, NaN if there is none.
     """
 
     starts: Ints
@@ -37,7 +36,6 @@ class CandidatePool:
 
     @property
     def lists(self) -> int:
-        """The number of lists."""
         return len(self.rank)
 
     @property
@@ -122,11 +120,8 @@ def pool_of_lists(lists: Sequence[Sequence[tuple[str, float]]]) -> tuple[list[st
 
 @dataclass(frozen=True)
 class PooledRuns:
-    """The pool of several runs, with its ids.
-
-    `queries` are the queries of the pool, `docs` the documents of the rows of all runs, `rows` a row of every
-    candidate, and `empty` the queries of the runs for which no run has a document.
-    """
+    """The pool of several runs: its `queries`, the documents of the rows of all runs, a row of every candidate, and
+    the queries for which no run has a document (`empty`)."""
 
     queries: list[str]
     docs: pl.Series
@@ -246,11 +241,8 @@ def label(runs: Sequence[Run], column: int) -> str:
 
 @dataclass(frozen=True)
 class JudgedPool:
-    """The part of a pool whose queries are in the qrels.
-
-    Per candidate, `query` is the index of its query in the qrels and `doc` the index of its judgment, or -1;
-    per query of the qrels, `answered` is whether a run has it.
-    """
+    """The part of a pool whose queries are in the qrels: per candidate the index of its query there and of its judgment
+    (or -1); per query of the qrels, whether a run has it."""
 
     qrels: Qrels
     pool: CandidatePool

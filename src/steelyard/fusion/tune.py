@@ -17,8 +17,17 @@ from steelyard.checks import whole_number
 from steelyard.errors import InputError, MeasureError, did_you_mean
 from steelyard.evaluation import evaluate, on_scale, prepare
 from steelyard.fusion.candidates import CandidatePool, JudgedPool, judged_pool, pool_runs
-from steelyard.fusion.fuse import fused_name, fused_run, read_runs
-from steelyard.fusion.methods import NORMS, Method, Recipe, method_named, normalise, recipe
+from steelyard.fusion.fuse import (
+    NORMS,
+    Method,
+    Recipe,
+    fused_name,
+    fused_run,
+    method_named,
+    normalise,
+    read_runs,
+    recipe,
+)
 from steelyard.measures.compute import summary
 from steelyard.measures.compute import values as values_of_measure
 from steelyard.measures.grammar import Measure
@@ -30,8 +39,6 @@ from steelyard.wording import counted
 
 if TYPE_CHECKING:
     from steelyard.comparison.result import Comparison
-
-__all__ = ["Tuned", "tune"]
 
 Progress: TypeAlias = Callable[[str, int, int], None]
 
@@ -191,9 +198,8 @@ def tune(
     runs, qrels, (dialect, _, named) = read_runs(runs), Qrels.of(qrels), prepare([measure], "steelyard", {"rel": rel})
     measure = next(iter(on_scale(named, qrels, dialect).values()))
     if measure.definition.better == "neither":
-        raise MeasureError(
-            f"{measure} is better neither higher nor lower, so it cannot be tuned for; use another, such as nDCG@10."
-        )
+        problem = f"{measure} is better neither higher nor lower, so it cannot be tuned for"
+        raise MeasureError(f"{problem}; use another, such as nDCG@10.")
     settings, default = recipes(method, len(runs), grid), recipe(len(runs), method)
     if any(run.table["score"].null_count() for run in runs):
         # Without scores, those of the default grid that need none.
@@ -255,9 +261,8 @@ def _folds(judged: JudgedPool, folds: int, seed: int) -> Ints:
     whole_number("folds", folds, 2)
     whole_number("seed", seed)
     if len(queries) < folds:
-        raise InputError(
-            f"{counted(len(queries), 'query', 'queries')} cannot be split into {folds} folds; use fewer folds."
-        )
+        number = counted(len(queries), "query", "queries")
+        raise InputError(f"{number} cannot be split into {folds} folds; use fewer folds.")
     if not judged.answered.any():
         raise InputError("no query of the qrels is in any of the runs; check that the query ids agree.")
     fold = np.empty(len(queries), dtype=np.int64)
@@ -300,10 +305,7 @@ def _values(score: Floats, judged: JudgedPool, measure: Measure) -> Floats:
 
 
 def recipes(method: str, runs: int, grid: Mapping[str, Any] | None = None) -> list[Recipe]:
-    """Every combination of the grid; the method's default first, if it is one of them.
-
-    The default grid has the parameters of the method (rrf: k, rbc: phi, logn-isr: sigma), every normalisation of
-    a method on scores, and the weights of wsum, borda, isr and condorcet. Other settings have their defaults.
+    """Every combination of the grid (default: that of `tune`); the method's default first, if it is one of them.
 
     >>> [setting.settings() for setting in recipes("rbc", 2, {"phi": [0.5, 0.8]})]
     [{'method': 'rbc', 'phi': 0.8}, {'method': 'rbc', 'phi': 0.5}]

@@ -1,7 +1,4 @@
-"""The gate: rules that a result must satisfy, and a baseline that it is compared with. `gate` checks one.
-
-Names are loaded when first used, because pytest imports the plugin at every start.
-"""
+"""The gate. Its names are loaded when first used, because pytest imports the plugin at every start."""
 
 from __future__ import annotations
 

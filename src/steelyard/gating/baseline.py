@@ -15,10 +15,10 @@ from steelyard.comparison.history import Point
 from steelyard.comparison.rules import parse_rules
 from steelyard.comparison.scores import COMPOSITE
 from steelyard.errors import InputError, did_you_mean, problem_report
+from steelyard.gating.decisions import stored_lists
 from steelyard.gating.inputs import GateInput, gate_input, with_ceilings
 from steelyard.gating.notes import JUDGMENTS_CHANGED, QUERIES_MISSING
-from steelyard.gating.settings import option
-from steelyard.gating.unjudged import stored_lists
+from steelyard.gating.result import option
 from steelyard.io.files import write_file
 from steelyard.notes import Note, fill, note
 from steelyard.options import Options
@@ -26,9 +26,7 @@ from steelyard.report.documents import plain_values
 from steelyard.scores import settings_of
 from steelyard.version import __version__
 
-CHANGES = ("queries", "judgments")
-"""Changes since the baseline that may be allowed: missing queries, and other judgments of the same queries."""
-
+CHANGES = ("queries", "judgments")  # That may be allowed: missing queries, and other judgments of the same queries.
 EXAMPLES = 4  # Example queries that a note keeps; it shows three, and "..." if there are more.
 
 
@@ -47,21 +45,10 @@ def save_baseline(result: Any, path: str | Path, run: str | Sequence[str] | None
 
 
 def _baseline_json(source: GateInput, runs: Sequence[str]) -> str:
-    """JSON like that of `evaluate`; the values of a query are a list in the order of `measures`.
-
-    `lists` has the first documents where rules can depend on unjudged ones; it is absent where they are not known.
-    """
-    head: dict[str, Any] = {
-        "steelyard": source.version if source.version != "unknown" else __version__,
-        "dialect": source.dialect,
-        "policies": source.policies,
-        "dataset": source.dataset,
-        "at": list(source.cutoffs) or None,
-        "measures": {key: source.definitions.get(key, key) for key in source.keys},
-    }
+    """JSON like that of `evaluate`; the values of a query are a list in the order of `measures`, `lists` documents."""
+    head = _head(source, source.version if source.version != "unknown" else __version__)
     parts = [f'"{name}": {_dumped(value)}' for name, value in head.items() if value is not None]
-    if source.judgments is not None:
-        parts.append(f'"judgments": {_lines(source.judgments)}')
+    parts += [] if source.judgments is None else [f'"judgments": {_lines(source.judgments)}']
     lists = {run: stored_lists(source, run) for run in runs}
     depth = max((stored[0] for stored in lists.values() if stored is not None), default=0)
     parts += [f'"list_depth": {depth}'] if depth else []
@@ -71,8 +58,19 @@ def _baseline_json(source: GateInput, runs: Sequence[str]) -> str:
     return "{" + ",\n ".join([*parts, f'"runs": {_runs_json(source, lists)}']) + "}"
 
 
+def _head(source: GateInput, version: str) -> dict[str, Any]:
+    """What a baseline says of how its values were measured."""
+    return {
+        "steelyard": version,
+        "dialect": source.dialect,
+        "policies": source.policies,
+        "dataset": source.dataset,
+        "at": list(source.cutoffs) or None,
+        "measures": {key: source.definitions.get(key, key) for key in source.keys},
+    }
+
+
 def _runs_json(source: GateInput, lists: Mapping[str, tuple[int, dict[str, list[str]]] | None]) -> str:
-    """The runs, with the lists of each."""
     parts = []
     for run, depth_and_lists in lists.items():
         place = source.run(run)
@@ -140,8 +138,7 @@ def query_notes(
     notes = []
     missing = [query for query in other if query not in measured]
     if missing:
-        values: dict[str, Any] = {"count": len(missing), "queries": len(other), "examples": tuple(missing[:EXAMPLES])}
-        values["run"] = run
+        values = {**_counts(missing, other), "run": run}
         if "queries" not in allow:
             raise InputError(
                 f"{fill(QUERIES_MISSING, values)}; a run must not pass by leaving queries out. Run them, write the "
@@ -153,19 +150,23 @@ def query_notes(
     if new:
         counts = {"count": len(new), "queries": len(queries), "shared": len(shared)}
         notes.append(note("gate-queries-new", run=run, examples=new[:EXAMPLES], **counts))
-    if result.judgments is not None and baseline.judgments is not None:
-        before, after = baseline.judgments, result.judgments
-        changed = [query for query in shared if after.get(query) != before.get(query)]
-        if changed:
-            values = {"count": len(changed), "queries": len(shared), "examples": tuple(changed[:EXAMPLES])}
-            if "judgments" not in allow:
-                raise InputError(
-                    f"{fill(JUDGMENTS_CHANGED, values)}: a change of the qrels would look like a change of the "
-                    "retriever. Write the baseline again with these qrels, or allow it: "
-                    f"{option('allow', 'judgments')}."
-                )
-            notes.append(note("gate-judgments-changed", **values))
+    if result.judgments is None or baseline.judgments is None:
+        return notes
+    changed = [query for query in shared if result.judgments.get(query) != baseline.judgments.get(query)]
+    if changed:
+        values = _counts(changed, shared)
+        if "judgments" not in allow:
+            raise InputError(
+                f"{fill(JUDGMENTS_CHANGED, values)}: a change of the qrels would look like a change of the retriever. "
+                f"Write the baseline again with these qrels, or allow it: {option('allow', 'judgments')}."
+            )
+        notes.append(note("gate-judgments-changed", **values))
     return notes
+
+
+def _counts(some: Sequence[str], queries: Sequence[str]) -> dict[str, Any]:
+    """Some of the queries, as values of a note."""
+    return {"count": len(some), "queries": len(queries), "examples": tuple(some[:EXAMPLES])}
 
 
 # A baseline from the history of a bench: the best, the last, or a commit
@@ -174,16 +175,11 @@ PREFIX = "history:"  # Of a baseline that is one of a history.
 
 
 def history_baseline(baseline: str, result: GateInput) -> GateInput:
-    """The values of a point of the history, or for `best` of the best point of every run by the first measure.
-
-    Only points with the same dataset, definitions and settings as the result count. The line on the result itself,
-    which its bench has just added, does not.
-    """
+    """The values of a point of the history, or for `best` of the best point of every run by the first measure."""
     name = baseline.removeprefix(PREFIX)
     if result.history is None:
-        raise InputError(
-            f"{result.name} has no history, so there is no {baseline}; `history: FILE` in bench.yaml keeps one."
-        )
+        advice = "`history: FILE` in bench.yaml keeps one"
+        raise InputError(f"{result.name} has no history, so there is no {baseline}; {advice}.")
     points = _comparable([Point(record) for record in read_history(result.history)], result)
     # Runs that the result does not have are kept, too: a run that was renamed has no baseline, and the gate says so.
     if name == "best":
@@ -201,16 +197,8 @@ def history_baseline(baseline: str, result: GateInput) -> GateInput:
                     rows.setdefault(query, {})[key] = value
             run_records.append({"name": run, "per_query": rows})
     shown = ", ".join(dict.fromkeys(point.label for point in runs.values() if point is not None))
-    content = {
-        "steelyard": max((point.record for point in points), key=version_of).get("steelyard", ""),
-        "dialect": result.dialect,
-        "policies": result.policies,
-        "judgments": result.judgments,
-        "dataset": result.dataset,
-        "at": list(result.cutoffs) or None,
-        "measures": dict(result.definitions),
-        "runs": run_records,
-    }
+    content = _head(result, max((point.record for point in points), key=version_of).get("steelyard", ""))
+    content |= {"judgments": result.judgments, "runs": run_records}
     source = gate_input(content, f"{baseline} ({shown})")
     if name != "best":
         return source
@@ -266,8 +254,6 @@ def _at(points: Sequence[Point], commit: str) -> Point:
     matching = [point for point in points if commit and str(point.record.get("commit") or "").startswith(commit)]
     if not matching:
         labels = [*dict.fromkeys(point.label for point in points)][-6:]
-        raise InputError(
-            f"the history has no comparable line of the commit {commit!r}; expected best, last or one of "
-            f"{', '.join(labels)}.{did_you_mean(commit, ['best', 'last'])}"
-        )
+        expected = f"expected best, last or one of {', '.join(labels)}.{did_you_mean(commit, ['best', 'last'])}"
+        raise InputError(f"the history has no comparable line of the commit {commit!r}; {expected}")
     return matching[-1]

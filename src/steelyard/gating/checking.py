@@ -16,11 +16,9 @@ from steelyard.comparison.slices import COMPLEXITY, column_values, complexity
 from steelyard.comparison.testing import STATISTICS, Statistics
 from steelyard.errors import InputError, PolicyError, SteelyardError, did_you_mean, problem_report
 from steelyard.gating.baseline import CHANGES, PREFIX, definition_notes, history_baseline, query_notes
-from steelyard.gating.cases import ResolvedRule
-from steelyard.gating.decisions import decide
+from steelyard.gating.decisions import ResolvedRule, decide
 from steelyard.gating.inputs import GateInput, gate_input, with_ceilings
-from steelyard.gating.result import GateResult, Row
-from steelyard.gating.settings import GatePlan, flags, option
+from steelyard.gating.result import GatePlan, GateResult, Row, flags, option
 from steelyard.notes import Note, note
 from steelyard.options import check_names
 from steelyard.wording import counted
@@ -32,9 +30,8 @@ FAILED_QUERIES = "failed queries"  # What the row on failed queries has in place
 MEASURED = "measured queries"  # What the row on a run that was not measured has in place of a measure.
 NOT_BY_DEFAULT = ("Latency",)  # Measures that depend on the machine: the default rules do not include them.
 
-FROM_BENCH = "`gate:` in bench.yaml"
+FROM_BENCH = "`gate:` in bench.yaml"  # Where rules come from that the caller did not give.
 BY_DEFAULT = "the default, because no rule compares with the baseline"
-"""Where rules come from that the caller did not give."""
 
 
 def gate(
@@ -81,10 +78,11 @@ def gate(
             expected = f"expected {' or '.join(CHANGES)}.{did_you_mean(change, CHANGES)}"
             raise InputError(f"{change!r} cannot be allowed to differ; {expected}")
     now = gate_input(result)
+    before = None
     if isinstance(baseline, (str, Path)) and str(baseline).startswith(PREFIX):
-        before: GateInput | None = history_baseline(str(baseline), now)
-    else:
-        before = None if baseline is None else gate_input(baseline, "the baseline")
+        before = history_baseline(str(baseline), now)
+    elif baseline is not None:
+        before = gate_input(baseline, "the baseline")
     given = parse_rules([rules] if isinstance(rules, (str, Rule)) else rules)
     all_rules = parse_rules([*given, *now.rules])
     if not all_rules and before is None:
@@ -96,10 +94,8 @@ def gate(
     allowed = now.allow_failed
     if allow_failed is not None:
         allowed = whole_number("`allow_failed`", allow_failed, unit="queries", error=PolicyError)
-    notes: list[Note] = []
     from_bench = [rule for rule in all_rules if rule not in given]
-    if from_bench:
-        notes.append(note("gate-bench-rules", rules=[rule.text for rule in from_bench]))
+    notes = [note("gate-bench-rules", rules=[rule.text for rule in from_bench])] if from_bench else []
     runs = [run] if isinstance(run, str) else list(run or _default_runs(now, before, baseline_run, notes))
     for name in runs:
         now.run(name)
@@ -114,7 +110,7 @@ def gate(
         others = _baseline_runs(before, measured, baseline_run, notes)
         for name in others.values():
             before.check_measured(name)
-        compared = dict.fromkeys(resolved_rule.key for resolved_rule in resolved if resolved_rule.rule.needs_baseline)
+        compared = dict.fromkeys(each.key for each in resolved if each.rule.needs_baseline)
         notes += definition_notes(now, before, compared)
         for name, other in others.items():
             notes += query_notes(now, before, name, other, allow)
@@ -191,11 +187,11 @@ def _default_rules(now: GateInput, before: GateInput | None, given: Sequence[Rul
             reason = "no values"
         elif column.better == "neither":
             reason = "no direction"
-        if reason is not None:
-            notes.append(note("gate-measure-not-checked", measure=column.key, reason=reason))
-            continue
         kind: Literal["rise", "drop"] = "rise" if column.better == "less" else "drop"
-        rules.append(Rule(f"no significant {kind} in {column.key}", kind, column.key))
+        if reason is None:
+            rules.append(Rule(f"no significant {kind} in {column.key}", kind, column.key))
+        else:
+            notes.append(note("gate-measure-not-checked", measure=column.key, reason=reason))
     if not rules and not given:
         raise InputError(
             f"there is no default rule for {', '.join(shared)}; write one, as in {option('rules', 'Latency <= 0.2')}."

@@ -4,27 +4,113 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import compress
-from typing import cast
+from typing import TypeAlias, cast
 
 import numpy as np
 
-from steelyard.comparison.overlap import dependence
-from steelyard.comparison.pairs import NOT_TOGETHER
-from steelyard.comparison.scores import ScoreTable
+from steelyard.alignment.alignment import align
+from steelyard.alignment.hits import Bools, Floats
+from steelyard.comparison.judged import ALL_JUDGED, Conventions, JudgedDocuments, Part, by_test
+from steelyard.comparison.movers import ranked_rows
+from steelyard.comparison.pairs import NOT_TOGETHER, dependence
+from steelyard.comparison.provenance import MAX_DEPTH
+from steelyard.comparison.rules import TOLERANCE, Rule, not_worse, within_margin
+from steelyard.comparison.scores import Column, ScoreTable
+from steelyard.comparison.unjudged import MOST_RANKS
 from steelyard.errors import InputError
-from steelyard.gating.cases import ResolvedRule, RuleCase, Runs, keeps_margin
 from steelyard.gating.inputs import GateInput
-from steelyard.gating.result import Loser, Row
-from steelyard.gating.settings import GatePlan, option
-from steelyard.gating.unjudged import judged_documents, lists_notes, unjudged_notes, with_judged
-from steelyard.notes import Note, note
+from steelyard.gating.notes import LISTS_ADVICE, LISTS_UNKNOWN
+from steelyard.gating.result import GatePlan, Loser, Row, option
+from steelyard.lazy import polars as pl
+from steelyard.measures.bounds import rank_cutoff
+from steelyard.measures.gradings import is_fixed
+from steelyard.notes import Note, fill, note
+from steelyard.options import Options
 from steelyard.report.documents import plain_values
 from steelyard.statistics import adjust, best_of_p, cohens_d, mean_interval, power_analysis, tally
 from steelyard.statistics.corrections import Correction
 from steelyard.statistics.paired import PairedTest, fall_tests, smallest_p
 from steelyard.wording import counted
+
+Runs: TypeAlias = Sequence[tuple[str, str | None]]  # Runs, each with the run of the baseline that it is compared with.
+
+
+@dataclass(frozen=True)
+class ResolvedRule:
+    """A rule, the key of its measure in the result, its queries (None: all), and where it comes from."""
+
+    rule: Rule
+    key: str
+    selected: Bools | None
+    source: str = ""
+
+
+@dataclass(frozen=True)
+class RuleCase:
+    """A rule and a run: the values of the run, and those of the baseline for the same queries.
+
+    `candidates` (candidates x queries) are the values of all that the baseline was chosen from as the best, if it was.
+    """
+
+    resolved: ResolvedRule
+    run: str
+    baseline_run: str | None
+    column: Column
+    queries: tuple[str, ...]
+    values: Floats
+    baseline_values: Floats | None
+    candidates: Floats | None = None
+
+    @property
+    def rule(self) -> Rule:
+        return self.resolved.rule
+
+    @property
+    def value(self) -> float:
+        return self.column.mean(self.values)
+
+    @property
+    def reference(self) -> float:
+        """The value of the baseline."""
+        assert self.baseline_values is not None
+        return self.column.mean(self.baseline_values)
+
+    @property
+    def differences(self) -> Floats:
+        """The run minus the baseline, per query (logarithms for a geometric mean); 0 for differences by rounding."""
+        assert self.baseline_values is not None
+        differences = self.column.tested(self.values) - self.column.tested(self.baseline_values)
+        rounding = TOLERANCE * np.maximum(1.0, np.abs(self.baseline_values))
+        return np.where(np.abs(differences) <= rounding, 0.0, differences)
+
+    @property
+    def gains(self) -> Floats:
+        """The differences, negative where the rule forbids them: of a rule on a rise, inverted."""
+        return self.differences if self.rule.kind == "drop" else -self.differences
+
+    @property
+    def losses_from_candidates(self) -> Floats | None:
+        """What the run lost against each of the candidates, positive where the rule forbids it; None without any."""
+        if self.candidates is None:
+            return None
+        lost = self.column.tested(self.candidates) - self.column.tested(self.values)
+        return lost if self.rule.kind == "drop" else -lost
+
+    def interval(self, seed: int) -> tuple[float, float]:
+        """The 95% interval of the difference from the baseline."""
+        ends = mean_interval(self.differences, seed=seed)
+        low, high = (self.column.within_range(self.column.change(end, self.reference)) for end in ends)
+        return low, high
+
+
+def keeps_margin(rule: Rule, low: float, high: float, column: Column) -> bool:
+    """Whether an interval of the difference satisfies a rule of non-inferiority or equivalence."""
+    if rule.kind == "not worse":
+        return not_worse(low, high, rule.number, column.better)
+    return within_margin(low, high, rule.number)
+
 
 SHOWN_LOSERS = 5  # Queries that a row shows: those with the largest losses.
 POWER = 0.8  # The power of the smallest change that a row reports as detectable.
@@ -38,11 +124,7 @@ def decide(
     plan: GatePlan,
     strict_judged: bool,
 ) -> tuple[list[Row], list[Note]]:
-    """One row per run and rule, and notes on them.
-
-    A rule whose outcome depends on unjudged documents, or on the overlap rule of chunks, is undecided: it does not
-    pass if `strict_judged`.
-    """
+    """One row per run and rule, and notes on them; an undecided rule does not pass if `strict_judged`."""
     notes = lists_notes(result, baseline, runs, rules, strict_judged)
     documents = {run: judged_documents(result, run, baseline, other, plan.seed, plan.test) for run, other in runs}
     cases = _cases(result, baseline, runs, rules, notes)
@@ -188,8 +270,7 @@ def _tests(cases: Sequence[RuleCase], plan: GatePlan) -> list[tuple[float, float
     test, draws = cast(PairedTest, plan.test), plan.permutations_used or 1
     raw = []
     for case in cases:
-        p = fall_tests(case.gains[None, :], test, draws, draws, plan.seed)[0].p
-        lost = case.losses_from_candidates
+        p, lost = fall_tests(case.gains[None, :], test, draws, draws, plan.seed)[0].p, case.losses_from_candidates
         raw.append(p if lost is None else best_of_p(p, lost, seed=plan.seed))
     adjusted = adjust(raw, cast(Correction, plan.correction)).tolist() if raw else []
     return list(zip(raw, adjusted, strict=True))
@@ -246,17 +327,15 @@ def _row(
 
 
 def _margin_row(case: RuleCase, plan: GatePlan) -> Row:
-    """Non-inferiority and equivalence: decided by the 95% interval of the mean difference.
+    """Non-inferiority and equivalence: decided by the 95% interval of the mean difference, which is two-sided.
 
-    The interval is two-sided, so the chance to pass a run whose true loss is the margin is 2.5%, not 5%; several
-    rules need no correction, because all of them have to pass.
+    Several rules need no correction, because all of them have to pass.
     """
     rule, differences, n = case.rule, case.differences, len(case.queries)
     if not case.column.averaged:
-        raise InputError(
-            f"the rule `{rule.text}`: {case.column.key} is not a mean over queries, so its difference has no interval; "
-            f"write `{case.column.key} >= baseline - NUMBER`."
-        )
+        key = case.column.key
+        problem = f"{key} is not a mean over queries, so its difference has no interval"
+        raise InputError(f"the rule `{rule.text}`: {problem}; write `{key} >= baseline - NUMBER`.")
     low, high = case.interval(plan.seed) if n > 1 else (math.nan, math.nan)
     less = case.column.better == "less"
     worst, best = (-high, -low) if less else (low, high)
@@ -321,3 +400,156 @@ def _losers(case: RuleCase, result: GateInput) -> tuple[Loser, ...]:
 def _change(case: RuleCase) -> str:
     difference = case.value - case.reference
     return f"{'fell' if difference < 0 else 'rose'} by {abs(difference):.4f}" if difference else "unchanged"
+
+
+# Unjudged documents: judged shares and bounds, and rules whose outcome depends on unjudged documents. They are known if
+# the result is a result folder, and for rules that compare with a baseline if that is a result folder too, or a file
+# that `save_baseline` wrote from one. An outcome is undecided as a verdict of a comparison is (docs/unjudged.md).
+
+
+RUN, BASELINE = "run", "baseline"  # The names of the two runs: both may have the same one.
+
+
+def judged_documents(
+    result: GateInput, run: str, baseline: GateInput | None, baseline_run: str | None, seed: int = 0, test: str = "t"
+) -> JudgedDocuments | None:
+    """The documents of a run and, if they are known, of the run that it is compared with; None if unknown."""
+    lists = result.run_lists(run)
+    if lists is None or result.folder is None or result.policies is None:
+        return None
+    from steelyard.benchmark.folder import read_qrels, read_record
+
+    runs, options = {RUN: lists}, Options(**result.policies)
+    other = None if baseline is None or baseline_run is None else baseline.run_lists(baseline_run)
+    if other is not None and baseline is not None:
+        runs[BASELINE] = other
+        if baseline.list_depth is not None:
+            depth = min(baseline.list_depth, options.depth or baseline.list_depth)
+            options = replace(options, depth=depth)
+    qrels = read_qrels(result.folder, read_record(result.folder)["settings"])
+    alignments = {name: options.lists(align(qrels, side, options.ordering).alignment) for name, side in runs.items()}
+    return JudgedDocuments(qrels, runs.__getitem__, alignments, options, seed, test)
+
+
+def stored_lists(source: GateInput, run: str) -> tuple[int, dict[str, list[str]]] | None:
+    """The first documents of a run for a baseline, and how many ranks that are; None if they are not known.
+
+    No rule needs them if the qrels have only relevant documents and do not look as if they were made from this run.
+    Otherwise a later run, whose first documents may be judged, may need them.
+    """
+    if run in source.lists:
+        return source.list_depth or 0, {query: list(docs) for query, docs in source.lists[run].items()}
+    judged = judged_documents(source, run, None, None)
+    if judged is None:
+        return None
+    if judged.relevant_only and not judged.edges:
+        return 0, {}
+    parts = [part for key in source.keys for part in source.parts(key)]
+    measures = [part.measure for part in parts if not is_fixed(part.measure)]
+    depth = max(min(max((rank_cutoff(m) or MOST_RANKS for m in measures), default=0), MOST_RANKS), MAX_DEPTH)
+    rows = ranked_rows(judged.source(RUN), judged.options.ordering).filter(pl.col("rank") <= depth)
+    grouped = rows.drop_nulls("doc_id").sort("rank").group_by("query_id", maintain_order=True).agg("doc_id")
+    documents = dict(grouped.iter_rows())
+    return depth, {query: documents[query] for query in source.scores.queries if query in documents}
+
+
+def with_judged(
+    row: Row, case: RuleCase, judged: JudgedDocuments, parts: list[Part], plan: GatePlan, tests: int
+) -> Row:
+    """The row with the judged share, the bounds, and whether its outcome depends on unjudged documents."""
+    queries = set(case.queries)
+    kept = np.array([query in queries for query in judged.qrels.judged.query_ids], dtype=bool)
+    share = judged.share(parts, RUN, kept)
+    if share is None:
+        return row
+    compared = case.rule.needs_baseline and BASELINE in judged.alignments
+    estimates = Conventions(judged_run=share)
+    if compared:
+        estimates = judged.conventions(parts, RUN, BASELINE, kept, whole=not (case.rule.tested and row.passed))
+        if row.p is not None and row.difference is not None:
+            estimates = by_test(plan.test, 2 * min(row.p, 1 - row.p), row.difference, estimates, case.differences)
+    if case.rule.needs_baseline and _depends(row, case, estimates, set(judged.edges), plan, tests):
+        row = replace(row, undecided=True)
+    shares = [share, estimates.judged_baseline]
+    if not judged.informative or min(known_share for known_share in shares if known_share is not None) >= ALL_JUDGED:
+        return row
+    low, high = estimates.bound_low, estimates.bound_high
+    if not case.rule.needs_baseline:
+        low, high = judged.value_bounds(parts, RUN, kept) or (None, None)
+    baseline = "" if estimates.judged_baseline is None else f" (baseline {estimates.judged_baseline:.0%})"
+    why = f"{row.why}; {share:.0%} of the documents judged{baseline}"
+    if low is not None and high is not None:
+        what, sign = ("the difference", "+") if row.rule.needs_baseline else (row.measure, "")
+        why += f"; depending on the others, {what} is between {low:{sign}.4f} and {high:{sign}.4f}"
+    row = replace(row, judged=share, judged_baseline=estimates.judged_baseline, unjudged=estimates.unjudged, why=why)
+    return replace(row, bound_low=low, bound_high=high)
+
+
+def _depends(row: Row, case: RuleCase, estimates: Conventions, edges: set[str], plan: GatePlan, tests: int) -> bool:
+    """Whether the outcome of a rule depends on unjudged documents."""
+    rule = case.rule
+    if rule.tested and row.passed:
+        return False
+    # The p-values of the estimate and of the bounds are corrected by the same factor as that of the plain test.
+    factor = row.p_adjusted / row.p if row.p and row.p_adjusted else float(tests)
+
+    def significant(difference: float | None, p: float | None) -> bool:
+        """Whether a change is significantly for the worse."""
+        if difference is None or p is None:
+            return False
+        return ((difference < 0) == (rule.kind == "drop")) and p / 2 * factor < plan.alpha
+
+    if estimates.all_judged or (rule.tested and significant(estimates.bound_low, estimates.bound_p)):
+        return False  # Whatever the unjudged documents are.
+    favoured = {RUN, BASELINE} if rule.kind == "equivalent" else {RUN} if row.passed else {BASELINE}
+    if favoured & edges:
+        return True
+    if estimates.imputed is None or estimates.imputed_p is None:
+        return False
+    if rule.tested:
+        return not significant(estimates.imputed, estimates.imputed_p)
+    if rule.margin:
+        low, high = estimates.imputed_low, estimates.imputed_high
+        assert low is not None
+        assert high is not None
+        return keeps_margin(rule, low, high, case.column) != row.passed
+    return rule.kept(case.reference + estimates.imputed, case.reference + rule.number) != row.passed
+
+
+def lists_notes(
+    result: GateInput, baseline: GateInput | None, runs: Runs, rules: Sequence[ResolvedRule], strict: bool
+) -> list[Note]:
+    """A note if rules compare with a baseline and the lists of a run are not known; an error if `strict`."""
+    keys = {resolved.key for resolved in rules if resolved.rule.needs_baseline}
+    fixed = {key for key in keys if (parts := result.parts(key)) and all(is_fixed(p.measure) for p in parts)}
+    if baseline is None or keys == fixed:
+        return []
+    sides = [(result, run) for run, _ in runs] + [(baseline, other) for _, other in runs if other is not None]
+    unknown = [source for source, run in sides if run not in source.files and run not in source.lists]
+    if not unknown:
+        return []
+    names = tuple(dict.fromkeys(source.name for source in unknown))
+    values = {"sources": names, "chunked": any(source.chunked for source in unknown)}
+    if strict:
+        problem = f"{fill(LISTS_UNKNOWN, values)}, so unjudged documents cannot be checked"
+        advice = f"{fill(LISTS_ADVICE, values)}, or leave the option out"
+        raise InputError(f"strict_judged=True (--strict): {problem}. {advice}.")
+    return [note("gate-lists-unknown", **values)]
+
+
+def unjudged_notes(
+    rows: list[Row], documents: dict[str, JudgedDocuments | None], baseline_runs: dict[str, str], strict: bool
+) -> list[Note]:
+    """Notes on undecided rules, by their reason, and on qrels made from a run."""
+    notes = []
+    compared = {row.run for row in rows if row.rule.needs_baseline}
+    for run, judged in documents.items():
+        names = {RUN: run, BASELINE: f"the baseline ({baseline_runs.get(run)})"}
+        for name, edge in judged.edges.items() if judged is not None and run in compared else ():
+            notes.append(note("qrels-made-from-run", run=names[name], depth=edge.depth))
+    if by_overlap := [(row.rule.text, row.run) for row in rows if row.overlaps]:
+        notes.append(note("gate-depends-on-overlap", rules=by_overlap))
+    if undecided := [row for row in rows if row.undecided and not row.overlaps]:
+        rules, most = [(row.rule.text, row.run) for row in undecided], max(row.unjudged for row in undecided)
+        notes.append(note("gate-undecided", rules=rules, documents=most, strict=strict))
+    return notes

@@ -6,6 +6,7 @@ import json
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from itertools import compress
 from pathlib import Path
@@ -59,15 +60,12 @@ class QueryFailures:
 class GateInput:
     """Values per query, and how they were measured.
 
-    name: what messages call it. scores: the values. definitions: the full definition of each measure.
-    policies, judgments (a short hash per query), dataset: None where they are not known. texts, columns: of the
-    queries. cutoffs: those of a comparison at several cutoffs. rules, allow_failed: from `gate:` in bench.yaml.
-    unknown_documents: per run, the number of documents that are not in the corpus. failures: runs that failed on
-    queries. unmeasured: runs whose values mean nothing, with the reason. sessions: when the times of each run were
-    measured. weights: of the composite. files: the run files of a folder. lists: the first `list_depth` documents of
-    every query of a run, in a baseline; empty if no rule needs them. chunked: the bench has chunkers, each with its own
-    judgments. overlaps: the values by each overlap rule, if it has evidence with spans. history: the file that the
-    bench adds a line to. chosen_from: for a run that is the best of several, the values of all.
+    name: what messages call it. policies, judgments (a short hash per query), dataset: None where they are not known.
+    texts, columns: of the queries. rules, allow_failed: from `gate:` in bench.yaml. unknown_documents: per run, the
+    number of documents that are not in the corpus. unmeasured: why the values of a run mean nothing. sessions: when the
+    times of each run were measured. files: the run files of a folder. lists: the first `list_depth` documents of every
+    query of a run, in a baseline; empty if no rule needs them. chunked: the bench has chunkers, each with its own
+    judgments. overlaps: the values by each overlap rule. chosen_from: the values of all that a run is the best of.
     """
 
     name: str
@@ -103,35 +101,30 @@ class GateInput:
         return [column.key for column in self.scores.columns]
 
     def column(self, key: str) -> Column:
-        """The column of a measure."""
         return self.scores.columns[self.scores.column(key)]
 
     def key(self, text: str) -> str:
         """The measure that a rule names: as it was written, or another spelling of it."""
         if text in self.keys:
             return text
-        try:
+        definition = ""
+        with suppress(MeasureError):
             definition = dialect_of(self.dialect).measure(text).spelled
-        except MeasureError:
-            definition = ""
         for key, recorded in self.definitions.items():
             if (definition and recorded == definition) or key.lower() == text.lower():
                 return key
-        raise MeasureError(
-            f"{text!r} is not measured in {self.name}, which has {', '.join(self.keys)}.{did_you_mean(text, self.keys)}"
-        )
+        has = f"{', '.join(self.keys)}.{did_you_mean(text, self.keys)}"
+        raise MeasureError(f"{text!r} is not measured in {self.name}, which has {has}")
 
     def run(self, name: str) -> int:
         """The position of a run."""
-        if name not in self.scores.runs:
-            raise InputError(
-                f"there is no run {name!r} in {self.name}; expected one of {', '.join(self.scores.runs)}."
-                f"{did_you_mean(name, self.scores.runs)}"
-            )
-        return self.scores.runs.index(name)
+        runs = self.scores.runs
+        if name not in runs:
+            expected = f"expected one of {', '.join(runs)}.{did_you_mean(name, runs)}"
+            raise InputError(f"there is no run {name!r} in {self.name}; {expected}")
+        return runs.index(name)
 
     def check_measured(self, run: str) -> None:
-        """Raise for a run that was not measured."""
         if run in self.unmeasured:
             raise InputError(f"run {run!r} of {self.name} was not measured: {self.unmeasured[run]}.")
 
@@ -166,10 +159,7 @@ class GateInput:
 
 
 def gate_input(source: Any, name: str = "the result") -> GateInput:
-    """Read values per query from a path, Scores, a bench result, or a mapping like the JSON of `evaluate`.
-
-    `name` is what messages call a source that is not a file.
-    """
+    """Read values per query from a path, Scores, a bench result, or a mapping like the JSON of `evaluate`."""
     if isinstance(source, GateInput):
         return source
     if isinstance(source, Scores):
@@ -219,11 +209,9 @@ def _definitions(columns: Iterable[Column]) -> dict[str, str]:
 
 def _measure(text: str, k: int | None, dialect: Dialect) -> Measure:
     if k is not None:
-        try:
+        with suppress(MeasureError):
             return dialect.measure(f"{text}@{k}")
-        except MeasureError:
-            return dialect.measure(text)
-    if text.endswith(RESIDUAL):
+    if k is None and text.endswith(RESIDUAL):
         return named_measures(text.removesuffix(RESIDUAL), dialect)[text]
     return dialect.measure(text)
 
@@ -254,13 +242,11 @@ def _from_json(content: Mapping[str, Any], name: str) -> GateInput:
         raise InputError(f"{name}: two runs are called {repeated!r}; give them different names.")
     definitions = _mapping(content.get("measures")) or {}
     rows = {run_name: _rows(run, run_name, list(definitions), name) for run_name, run in zip(names, runs, strict=True)}
-    keys = list(
-        dict.fromkeys([*definitions, *(key for row in rows.values() for values in row.values() for key in values)])
-    )
-    queries = list(dict.fromkeys(query for row in rows.values() for query in row))
+    per_query = [(run, query, values) for run, row in rows.items() for query, values in row.items()]
+    keys = list(dict.fromkeys([*definitions, *(key for *_, values in per_query for key in values)]))
+    queries = list(dict.fromkeys(query for _, query, _ in per_query))
     if not keys or not queries:
         raise InputError(f"{name} has no value for any query; {EXPECTED}.")
-    per_query = ((run, query, values) for run, row in rows.items() for query, values in row.items())
     cells = ((run, key, query, value) for run, query, values in per_query for key, value in values.items())
     values = _cube((names, keys, queries), cells)
     dialect, cutoffs = _text(content.get("dialect", "steelyard")), content.get("at")
@@ -372,9 +358,9 @@ def _from_folder(path: Path, name: str) -> GateInput:
     lists = {row["run"]: path / "runs" / row["file"] for row in rows if not chunked}
     failures = {}
     for row in rows:
-        for query, error in list(row["errors"].items())[:1]:
-            failed = len(row["errors"])
-            failures[row["run"]] = QueryFailures(failed, failed + row["queries"], f"{query}: {error}")
+        if errors := row["errors"]:
+            first = ": ".join(map(str, next(iter(errors.items()))))
+            failures[row["run"]] = QueryFailures(len(errors), len(errors) + row["queries"], first)
     policies = asdict(resolve(dialect_of(dialect).policies, chosen))
     qrels = None if chunked else files.read_qrels(path, settings)
     found = {run: file for run, file in lists.items() if os.path.isfile(file)}
@@ -454,10 +440,9 @@ def _check_consistent(table: ScoreTable, record: Mapping[str, Any], path: Path) 
 
 
 def with_ceilings(source: GateInput, rules: Sequence[Rule], needed: bool = True) -> GateInput:
-    """The input with a column for the ceiling that each rule names; runs without that stage have no values.
+    """The input with a column for the ceiling that each rule names, from the stages of a result folder.
 
-    Ceilings are computed from the stages of a result folder. A baseline file has those of the rules in bench.yaml. If
-    they are `needed`, a stage that no run has is an error.
+    Runs without that stage have no values. If they are `needed`, a stage that no run has is an error.
     """
     wanted = {rule.measure: rule.ceiling for rule in rules if rule.ceiling and rule.measure not in source.keys}
     if not wanted or source.folder is None:

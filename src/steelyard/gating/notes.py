@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from steelyard.comparison.overlap import DEPENDS
+from steelyard.comparison.pairs import DEPENDS
 from steelyard.notes import Texts, declare
 from steelyard.wording import SHOWN_NAMES, counted, listed
 

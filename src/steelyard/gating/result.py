@@ -3,19 +3,70 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import compress
 from typing import Any
 from xml.etree import ElementTree
 
-from steelyard.comparison.overlap import DEPENDS
+from steelyard.comparison.pairs import DEPENDS
 from steelyard.comparison.rules import Rule
-from steelyard.gating.settings import GatePlan
+from steelyard.comparison.testing import Testing
+from steelyard.errors import PolicyError
 from steelyard.notes import Note, sentence
 from steelyard.report.documents import Document, Documented, plain_values
 from steelyard.report.tables import Cell, Table, code, markdown, plain
+from steelyard.statistics.paired import PAIRED_TESTS
 from steelyard.version import __version__
-from steelyard.wording import SHOWN_NAMES, counted, listed, worded
+from steelyard.wording import SHOWN_NAMES, counted, in_words, listed, worded
+
+
+@dataclass(frozen=True)
+class GatePlan(Testing):
+    """How a gate tests: one-sided and paired by query; the correction is over all tests of the gate."""
+
+    def checked(self) -> GatePlan:
+        """The plan, or an error if a setting is wrong."""
+        self.check(PAIRED_TESTS, "a gate cannot use the test")
+        if not 0.0 < self.alpha < 0.5:
+            raise PolicyError(f"alpha is {self.alpha:g}; expected a number above 0 and below 0.5, as in 0.05.")
+        return self
+
+    def sentence(self, tests: int) -> str:
+        """How it was tested, as a sentence; empty if nothing was tested."""
+        if not tests:
+            return ""
+        several = self.correction != "none" and tests > 1
+        corrected = f"{self.correction} correction over {tests} tests" if several else "no correction"
+        return f"Tested by the paired {self.test} test over queries, one-sided, alpha {self.alpha:g}, {corrected}."
+
+    def changed(self) -> dict[str, Any]:
+        """The settings that differ from the defaults."""
+        default = GatePlan()
+        return {name: value for name, value in vars(self).items() if value != getattr(default, name)}
+
+
+def option(name: str, value: str | int) -> str:
+    """An argument of `gate` with its value, as messages show it: in Python with the option of the command line.
+
+    >>> option("allow", "queries"), option("rules", "RR >= 0.4")
+    ("allow='queries' (--allow queries)", "rules=['RR >= 0.4'] (--rule 'RR >= 0.4')")
+    """
+    argument = f"{name}={[value]!r}" if name == "rules" else f"{name}={value!r}"
+    command = shlex.join(flags(name, value))
+    return in_words(f"{argument} ({command})", command)
+
+
+def flags(name: str, value: Any) -> list[str]:
+    """An argument of `gate` with its value, as the command line takes it."""
+    if name == "allow_failed":
+        return ["--allow", f"failed={value}"]
+    text = f"{value:g}" if isinstance(value, float) else str(value)
+    if name in ("rules", "run", "allow", "baseline"):
+        return ["--rule" if name == "rules" else f"--{name}", text]
+    return ["--set", f"{name}={text}"]
+
 
 LONGEST = 100  # Characters of a query's text that a line shows.
 
@@ -46,13 +97,12 @@ class Loser:
 class Row:
     """One rule and one run. Numbers that a rule of its kind does not have are None.
 
-    reference: the value of the baseline for the same queries. difference: the value minus the reference. low, high:
-    the 95% interval of the value (a threshold) or of the difference. p: one-sided. detectable: the smallest change
-    for the worse that this number of queries detects 80% of the time. source: where the rule comes from; "" if the
-    caller gave it. undecided: the outcome depends on unjudged documents, or on how much of a passage a chunk must
-    contain; then `overlaps` has the difference by each overlap rule. judged, judged_baseline: the share of judged
-    documents above the measure's cutoff, if it is below 1. bound_low, bound_high: the lowest and highest value (a
-    threshold) or difference that any grading gives. unjudged: the number of unjudged documents of both runs.
+    reference: the value of the baseline for the same queries. low, high: the 95% interval of the value (a threshold) or
+    of the difference. p: one-sided. detectable: the smallest change for the worse that so many queries detect 80% of
+    the time. source: where the rule comes from; "" if the caller gave it. undecided: the outcome depends on unjudged
+    documents, or on the overlap rule of chunks; then `overlaps` has the difference by each. judged, judged_baseline:
+    the share of judged documents above the measure's cutoff, if it is below 1. bound_low, bound_high: the lowest and
+    highest value (a threshold) or difference that any grading gives. unjudged: unjudged documents of both runs.
     """
 
     run: str
@@ -96,10 +146,7 @@ class Row:
 
     @property
     def disagrees(self) -> bool:
-        """Whether a rule failed although its interval contains 0, or passed although it is all on the wrong side.
-
-        An undecided rule does neither.
-        """
+        """Whether a rule failed although its interval contains 0, or passed although it is all on the wrong side."""
         if self.undecided or self.p is None or self.low is None or self.high is None:
             return False
         return self.passed == (self.high < 0 if self.rule.kind == "drop" else self.low > 0)
@@ -305,11 +352,11 @@ def _case(suite: ElementTree.Element, row: Row) -> None:
     named = {"classname": _clean(f"steelyard.gate.{row.run}"), "name": _clean(row.rule.text), "time": "0"}
     case = ElementTree.SubElement(suite, "testcase", named)
     text = f"{row.measure} is {row.value:.6g}, needed {row.needed}: {row.why}"
-    if row.undecided and row.passed:
-        ElementTree.SubElement(case, "skipped", {"message": _clean(f"undecided: {text}")})
-        return
     if row.passed:
-        ElementTree.SubElement(case, "system-out").text = _clean(text)
+        if row.undecided:
+            ElementTree.SubElement(case, "skipped", {"message": _clean(f"undecided: {text}")})
+        else:
+            ElementTree.SubElement(case, "system-out").text = _clean(text)
         return
     lost = [f"  {loser}" for loser in row.losers]
     kind = ("error", "undecided") if row.undecided else ("failure", row.rule.kind)
@@ -364,10 +411,9 @@ def _losses(row: Row) -> tuple[str, Table]:
     subject = row.measure if rule.column is None else f"{row.measure}[{rule.column}={rule.value}]"
     headline = f"### {'Largest losses' if before else 'The lowest values'} on {code(subject)} in {code(row.run)}"
     texts = any(loser.text for loser in row.losers)
-    columns = ["query", *(["text"] if texts else []), *(["before"] if before else []), "after"]
+    shown = [True, texts, before, True]
     rows: list[list[Cell]] = []
     for loser in row.losers:
-        text = [code(loser.text, MARKDOWN_LONGEST)] if texts else []
-        value = [loser.before] if before else []
-        rows.append([code(loser.query_id, MARKDOWN_LONGEST), *text, *value, loser.after])
-    return headline, Table(columns, rows)
+        names = [code(name, MARKDOWN_LONGEST) for name in (loser.query_id, loser.text)]
+        rows.append(list(compress([*names, loser.before, loser.after], shown)))
+    return headline, Table(list(compress(["query", "text", "before", "after"], shown)), rows)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from html import escape
 from urllib.parse import quote
 
-from steelyard.comparison.stage_losses import BELOW, DELIVERED, StagesData
+from steelyard.comparison.stages import BELOW, DELIVERED, StagesData
 from steelyard.lazy import polars as pl
 from steelyard.notes import sentence
 from steelyard.report.documents import Document

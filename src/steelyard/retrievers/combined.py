@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias, cast
 
 from steelyard.checks import whole_number
-from steelyard.fusion.methods import recipe
+from steelyard.fusion.fuse import recipe
 from steelyard.ids import kind_of
 from steelyard.retrievers import base
 from steelyard.retrievers.adapters.targets import load_target

@@ -39,7 +39,7 @@ def fuse(
     (`run`, or found by its usual name); its runs are in the order of their names. The other parameters are those of
     `steelyard.fuse`. A query without documents is a row without a document. The cluster works when the frame is used.
     """
-    from steelyard.fusion.methods import recipe
+    from steelyard.fusion.fuse import recipe
 
     frames = _frames(runs, run)
     if len(frames) < 2:

@@ -14,7 +14,7 @@ from typing import Any
 
 import altair as alt
 
-from steelyard.comparison.failures import RunFailures
+from steelyard.comparison.next_steps import RunFailures
 from steelyard.io.files import write_file
 from steelyard.report.charts import data
 from steelyard.report.charts.data import Row

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from steelyard.comparison.columns import is_time, title
-from steelyard.comparison.failures import run_failures
+from steelyard.comparison.next_steps import run_failures
 from steelyard.errors import InputError
 from steelyard.report.page import queries
 from steelyard.report.page.embed import embedded_json, page_script, page_style, page_template, script_hash, vega_script

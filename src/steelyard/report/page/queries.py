@@ -13,11 +13,11 @@ from steelyard.alignment.alignment import Alignment
 from steelyard.alignment.hits import Bools, Floats, Ints, Ordering
 from steelyard.comparison.columns import is_time
 from steelyard.comparison.data import ComparisonData
-from steelyard.comparison.failures import MISSED, UNANSWERED, RunFailures, low_cutoff, places_of
 from steelyard.comparison.movers import ranked_rows
+from steelyard.comparison.next_steps import MISSED, UNANSWERED, RunFailures, low_cutoff, places_of
 from steelyard.comparison.scores import ScoreTable
 from steelyard.comparison.slices import slice_labels
-from steelyard.comparison.stage_losses import StagesData
+from steelyard.comparison.stages import StagesData
 from steelyard.lazy import polars as pl
 from steelyard.report.page.embed import embedded_json, packed
 from steelyard.report.page.subject import Subject

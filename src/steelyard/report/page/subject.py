@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from steelyard.comparison.data import ComparisonData
 from steelyard.comparison.slices import COMPLEXITY, complexity
-from steelyard.comparison.stage_losses import StagesData
+from steelyard.comparison.stages import StagesData
 from steelyard.report.documents import Document
 from steelyard.wording import counted
 

@@ -10,14 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from steelyard.comparison import failures as kinds
+from steelyard.comparison import next_steps as kinds
 from steelyard.comparison.columns import BoardColumn, bounds_text, columns_of, is_time, partly_judged, scale_of
 from steelyard.comparison.data import ComparisonData
-from steelyard.comparison.failures import RunFailures, low_cutoff, places_of
 from steelyard.comparison.leaderboard import LeaderboardRow, Verdict
-from steelyard.comparison.next_steps import next_steps
-from steelyard.comparison.overlap import outcomes
-from steelyard.comparison.pairs import Pair
+from steelyard.comparison.next_steps import RunFailures, low_cutoff, next_steps, places_of
+from steelyard.comparison.pairs import Pair, rule_outcomes
 from steelyard.comparison.scores import COMPOSITE, Column, ScoreTable
 from steelyard.dialects.explain import explain
 from steelyard.notes import in_short, sentence
@@ -225,11 +223,11 @@ def lead(comparison: ComparisonData) -> list[tuple[str, str]]:
     ]
     undecided = [other for other in comparison.every_pair if other.verdict == "undecided" and top in other.names]
     if undecided:
-        why = "overlap rule" if any(outcomes(other.reason) for other in undecided) else "unjudged documents"
+        why = "overlap rule" if any(rule_outcomes(other.reason) for other in undecided) else "unjudged documents"
         others = [short[other.baseline if other.run == top else other.run] for other in undecided]
         facts.append((f"Undecided ({why})", listed(others, NAMED)))
-    if outcomes(pair.reason):
-        facts.append(("Difference by overlap rule", outcomes(pair.reason)))
+    if rule_outcomes(pair.reason):
+        facts.append(("Difference by overlap rule", rule_outcomes(pair.reason)))
     elif pair.needed and not pair.p_adjusted < comparison.plan.alpha:
         facts.append((f"Queries needed for {names}", f"about {float(f'{pair.needed:.2g}'):,.0f}"))
     return facts
@@ -373,7 +371,7 @@ def _pair(column: Column, pair: Pair) -> dict[str, Any]:
         "vs": pair.baseline,
         **pair_cells(pair, scale, "–"),
         "tally": f"{pair.wins:,} / {pair.ties:,} / {pair.losses:,}",
-        "power": pair.sentence if outcomes(pair.reason) else pair.power_sentence(scale),
+        "power": pair.sentence if rule_outcomes(pair.reason) else pair.power_sentence(scale),
     }
 
 
