@@ -21,15 +21,21 @@ from steelyard.datasets.findings import Finding
 from steelyard.errors import InputError, NoQrelsError, did_you_mean
 from steelyard.io.columns import QRELS_ROLES, known_roles
 from steelyard.io.files import bare_name, errors_name, find_file, listing, required_file, write_file
-from steelyard.io.formats import Detected, Format, Layout
-from steelyard.io.frames import qrels_columns
+from steelyard.io.formats import LINES, Detected, Format, Layout, Shape
+from steelyard.io.frames import qrels_columns, qrels_of_table
 from steelyard.io.json import json_lines
-from steelyard.io.records import qrels_of_table
-from steelyard.io.shapes import LINES, Shape
 from steelyard.io.tables import qrels_table
-from steelyard.io.text import Source, bad_lines, line_blocks, quick_json_lines, read_table, table_bytes, unique_names
+from steelyard.io.text import (
+    Source,
+    bad_lines,
+    line_blocks,
+    number,
+    quick_json_lines,
+    read_table,
+    table_bytes,
+    unique_names,
+)
 from steelyard.io.trec import rows_to_write
-from steelyard.io.white_space import number
 from steelyard.notes import Note, note
 from steelyard.qrels import Qrels
 

@@ -18,8 +18,8 @@ from steelyard.ids import text_ids
 from steelyard.io.autorag import corpus_chunks
 from steelyard.io.files import bare_name, errors_name, reading, streams_read_once, write_file
 from steelyard.io.formats import EvidenceReader, Format, every_format
+from steelyard.io.frames import NamedColumns, json_list, rows_of_file
 from steelyard.io.json import json_lines
-from steelyard.io.records import NamedColumns, json_list, rows_of_file
 from steelyard.io.text import Source, table_bytes
 from steelyard.lazy import polars as pl
 from steelyard.wording import in_words

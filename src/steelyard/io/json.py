@@ -17,10 +17,9 @@ from steelyard.checks import is_number
 from steelyard.errors import InputError
 from steelyard.io.columns import RUN_ROLES, check_roles, is_record, kind_of_records
 from steelyard.io.files import run_name
-from steelyard.io.formats import Detected, Format, name_them
+from steelyard.io.formats import Detected, Format, Shape, name_them
+from steelyard.io.frames import frame_of_lines, qrels_of_table, run_of_table
 from steelyard.io.lists import qrels_of_lists, run_of_lists
-from steelyard.io.records import frame_of_lines, qrels_of_table, run_of_table
-from steelyard.io.shapes import Shape
 from steelyard.io.text import Source
 from steelyard.lazy import polars as pl
 from steelyard.notes import note

@@ -10,9 +10,8 @@ from pathlib import Path
 from steelyard.errors import InputError
 from steelyard.io.columns import check_roles
 from steelyard.io.files import read_bytes, reading, refuse_compressed, streams_read_once
-from steelyard.io.formats import Detected, Format
+from steelyard.io.formats import Detected, Format, Shape
 from steelyard.io.reading import read_qrels as read_any_qrels
-from steelyard.io.shapes import Shape
 from steelyard.io.text import Source
 from steelyard.judgments import Judgment, Judgments, judgment_of
 from steelyard.notes import Note, note

@@ -12,9 +12,8 @@ from steelyard.errors import InputError
 from steelyard.ids import kind_of
 from steelyard.io.columns import check_roles
 from steelyard.io.files import bare_name
-from steelyard.io.formats import Detected, Format, Layout
+from steelyard.io.formats import Detected, Format, Layout, Shape
 from steelyard.io.lists import qrels_of_mapping
-from steelyard.io.shapes import Shape
 from steelyard.io.text import Source
 from steelyard.notes import note
 from steelyard.qrels import Qrels

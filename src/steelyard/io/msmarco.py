@@ -16,12 +16,10 @@ from steelyard.errors import InputError, NoQrelsError, did_you_mean
 from steelyard.io import trec
 from steelyard.io.columns import check_roles
 from steelyard.io.files import bare_name, find_file, listing, required_file, run_name
-from steelyard.io.formats import Detected, Format, Layout
+from steelyard.io.formats import Detected, Format, Layout, Shape, is_ranked
 from steelyard.io.frames import run_of_frame
-from steelyard.io.shapes import Shape, is_ranked
-from steelyard.io.text import Source, bad_lines, line_blocks
+from steelyard.io.text import Source, bad_lines, finite, frame_columns, judgment_columns, line_blocks, number, shown
 from steelyard.io.trec import check_every_query, check_ids
-from steelyard.io.white_space import finite, frame_columns, judgment_columns, number, shown
 from steelyard.lazy import polars as pl
 from steelyard.notes import note
 from steelyard.qrels import Qrels

@@ -21,10 +21,9 @@ from steelyard.evidence.evidence import Evidence
 from steelyard.ids import kind_of
 from steelyard.io.columns import check_roles
 from steelyard.io.files import bare_name, find_file, listing, required_file, run_name
-from steelyard.io.formats import Detected, EvidenceReader, Format, Layout, run_or_qrels
+from steelyard.io.formats import Detected, EvidenceReader, Format, Layout, Shape, run_or_qrels
+from steelyard.io.frames import NamedColumns
 from steelyard.io.lists import run_of_mapping
-from steelyard.io.records import NamedColumns
-from steelyard.io.shapes import Shape
 from steelyard.io.text import Source
 from steelyard.notes import Note, note
 from steelyard.qrels import Qrels, Row

@@ -18,7 +18,7 @@ def qrels_of(source: Any, columns: Mapping[str, str | None]) -> Qrels:
     source = plain_form(source, "Qrels")
     if isinstance(source, Mapping):
         return qrels_of_mapping(source)
-    from steelyard.io.records import qrels_of_table
+    from steelyard.io.frames import qrels_of_table
 
     return qrels_of_table(source, _named(columns))
 
@@ -29,7 +29,7 @@ def run_of(source: Any, columns: Mapping[str, str | None]) -> Run:
     source = plain_form(source, "Run")
     if isinstance(source, Mapping):
         return run_of_mapping(source, name)
-    from steelyard.io.records import run_of_table
+    from steelyard.io.frames import run_of_table
 
     return run_of_table(source, _named(columns), name)
 

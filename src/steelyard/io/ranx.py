@@ -10,10 +10,9 @@ from typing import Any
 from steelyard.errors import InputError
 from steelyard.io.columns import check_roles
 from steelyard.io.files import compress, run_name, unpack_lz4
-from steelyard.io.formats import Detected, Format, Kind
+from steelyard.io.formats import Detected, Format, Kind, Shape
 from steelyard.io.json import one_score_each, read_qrels, read_run, rows_by_query
 from steelyard.io.lists import qrels_of_lists, run_of_lists
-from steelyard.io.shapes import Shape
 from steelyard.io.text import Source
 from steelyard.io.trec import check_no_targets, check_whole_grades, scored_frame
 from steelyard.qrels import Qrels

@@ -14,11 +14,9 @@ from steelyard.errors import InputError, did_you_mean
 from steelyard.frames import parquet_bytes
 from steelyard.io.columns import NAMES, QRELS_LISTS, RUN_LISTS, first_named, kind_of_table
 from steelyard.io.files import UNNAMED, bare_name, errors_name, run_name
-from steelyard.io.formats import Detected, Format, Layout, name_them, run_or_qrels
-from steelyard.io.frames import is_constant
+from steelyard.io.formats import Detected, Format, Layout, Shape, name_them, run_or_qrels
+from steelyard.io.frames import is_constant, qrels_of_table, run_of_table
 from steelyard.io.lists import list_of
-from steelyard.io.records import qrels_of_table, run_of_table
-from steelyard.io.shapes import Shape
 from steelyard.io.text import Source, read_table, table_bytes
 from steelyard.lazy import polars as pl
 from steelyard.notes import note

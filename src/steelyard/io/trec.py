@@ -19,10 +19,8 @@ from steelyard.alignment.ranking import ranked_rows
 from steelyard.errors import InputError
 from steelyard.io.columns import check_roles
 from steelyard.io.files import read_bytes, run_name, unchanged
-from steelyard.io.formats import Detected, Format
-from steelyard.io.shapes import Shape, is_ranked
-from steelyard.io.text import Source
-from steelyard.io.white_space import finite, frame_columns, judgment_columns, number, shown
+from steelyard.io.formats import Detected, Format, Shape, is_ranked
+from steelyard.io.text import Source, finite, frame_columns, judgment_columns, number, shown
 from steelyard.lazy import polars as pl
 from steelyard.native import PIECE, kernel
 from steelyard.notes import Note, Severity, note

@@ -12,7 +12,7 @@ import numpy as np
 
 from steelyard.checks import whole_number
 from steelyard.errors import InputError, did_you_mean
-from steelyard.io.dataset_files import read_corpus, read_queries
+from steelyard.io.datasets import read_corpus, read_queries
 from steelyard.judging import draft_checks as checks
 from steelyard.judging.client import Answer, Client, Endpoint, Question, RequestPlan
 from steelyard.judging.drafts import Draft, Drafts

@@ -16,7 +16,7 @@ from steelyard.datasets import Corpus
 from steelyard.errors import InputError, SteelyardError
 from steelyard.evidence import Evidence
 from steelyard.io.beir import document_records
-from steelyard.io.dataset_files import read_corpus
+from steelyard.io.datasets import read_corpus
 from steelyard.io.files import read_bytes, reading, write_file
 from steelyard.io.json import json_lines
 from steelyard.judging.draft_checks import words
