@@ -25,16 +25,7 @@ from steelyard.io.formats import LINES, Detected, Format, Layout, Shape
 from steelyard.io.frames import qrels_columns, qrels_of_table
 from steelyard.io.json import json_lines
 from steelyard.io.tables import qrels_table
-from steelyard.io.text import (
-    Source,
-    bad_lines,
-    line_blocks,
-    number,
-    quick_json_lines,
-    read_table,
-    table_bytes,
-    unique_names,
-)
+from steelyard.io.text import Source, bad_lines, line_blocks, number, quick_json_lines, read_table, unique_names
 from steelyard.io.trec import rows_to_write
 from steelyard.notes import Note, note
 from steelyard.qrels import Qrels
@@ -51,7 +42,7 @@ _EXPECTED_QUERY = 'Expected one query per line, as {"_id": "q1", "text": "..."}.
 def qrels_bytes(qrels: Qrels) -> bytes:
     """The qrels, with a target column where they have targets."""
     frame = rows_to_write(qrels, "beir").rename(_HEADER)
-    return table_bytes(frame if qrels.has_targets else frame.drop("target"), "\t")
+    return (frame if qrels.has_targets else frame.drop("target")).write_csv(separator="\t").encode()
 
 
 def read_dataset(
@@ -213,7 +204,7 @@ def write_dataset(dataset: Dataset, folder: Path) -> None:
     table = qrels_table(dataset.qrels).drop_nulls("doc_id").rename(_HEADER)
     write_file(folder / "corpus.jsonl", json_lines(document_records(dataset.corpus)))
     write_file(folder / "queries.jsonl", json_lines(_query_records(dataset)))
-    write_file(folder / "qrels.tsv", table_bytes(table, "\t"))
+    write_file(folder / "qrels.tsv", table.write_csv(separator="\t").encode())
 
 
 def document_records(corpus: Corpus) -> Iterator[dict[str, Any]]:

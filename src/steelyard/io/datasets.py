@@ -280,9 +280,8 @@ def _queries_of(
             rest = {str(name): value for name, value in row.items() if name not in names and value != ""}
             if builder.add(query, text, rest):
                 texts[query] = (text, count)
-    if problems:
-        expected = "Every question needs an id of its own and a text; `column` and `id` name the columns."
-        raise InputError.of_problems(f"{counted(len(problems), 'problem')} in {where}:", problems, expected)
+    expected = "Every question needs an id of its own and a text; `column` and `id` name the columns."
+    InputError.refuse(problems, f"problem in {where}", f"problems in {where}", expected)
     if not texts:
         raise InputError(f"{where} has no questions; expected one per row or line.")
     if empty:
@@ -367,10 +366,9 @@ def _corpus_of(records: Iterable[dict[str, Any]], where: str) -> tuple[Corpus, t
             builder.add_record(record)
         except InputError as error:
             problems.append(f"document {count:,}: {error}")
-    if problems:
-        headline = f"{counted(len(problems), 'document')} of {where} cannot be read:"
-        expected = "Expected an id and a text in each; `id` and `text` name the columns."
-        raise InputError.of_problems(headline, problems, expected)
+    expected = "Expected an id and a text in each; `id` and `text` name the columns."
+    unread = f"of {where} cannot be read"
+    InputError.refuse(problems, f"document {unread}", f"documents {unread}", expected)
     if not count:
         raise InputError(f"{where} has no documents.")
     return builder.build()

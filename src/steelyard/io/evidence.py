@@ -20,7 +20,7 @@ from steelyard.io.files import bare_name, errors_name, reading, streams_read_onc
 from steelyard.io.formats import EvidenceReader, Format, every_format
 from steelyard.io.frames import NamedColumns, json_list, rows_of_file
 from steelyard.io.json import json_lines
-from steelyard.io.text import Source, table_bytes
+from steelyard.io.text import Source
 from steelyard.lazy import polars as pl
 from steelyard.wording import in_words
 
@@ -259,7 +259,7 @@ def _table(evidence: Evidence, separator: str) -> bytes:
             raise InputError(f"{problem}; write .json or .jsonl.")
     used = [name for name in _COLUMNS if any(name in row for row in rows)]
     columns = {name: [None if row.get(name) is None else str(row[name]) for row in rows] for name in used}
-    return table_bytes(pl.DataFrame(columns, schema=dict.fromkeys(used, pl.String)), separator)
+    return pl.DataFrame(columns, schema=dict.fromkeys(used, pl.String)).write_csv(separator=separator).encode()
 
 
 FORMATS = (

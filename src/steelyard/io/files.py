@@ -105,10 +105,8 @@ def streams_read_once() -> Iterator[None]:
 
     Every function that opens a path more than once (to detect its format, then to read it) runs in it.
     """
-    if _streams.get() is not None:
-        yield
-        return
-    outside = _streams.set({})
+    read = _streams.get()
+    outside = _streams.set({} if read is None else read)
     try:
         yield
     finally:
@@ -242,18 +240,15 @@ def _gunzip(file: IO[bytes], path: Path, size: int) -> Iterator[bytes]:
 def _frames(file: IO[bytes], path: Path, kind: str, size: int) -> Iterator[bytes]:
     """Frame after frame; a frame without an end means that the file is truncated."""
     new, broken = _zstandard()[:2] if kind == "zstd" else (_lz4().LZ4FrameDecompressor, RuntimeError)
-    frame, started = new(), False
-    pending: list[bytes] = []
-    pending_size = 0
+    frame, started, pending = new(), False, bytearray()
     try:
         while packed := file.read(_STEP):  # small: the few bytes of a zstd block can stand for 128 KiB
             while packed:
                 started = True
-                pending.append(frame.decompress(packed))
-                pending_size += len(pending[-1])
-                if pending_size >= size:
-                    yield b"".join(pending)
-                    pending, pending_size = [], 0
+                pending += frame.decompress(packed)
+                if len(pending) >= size:
+                    yield bytes(pending)
+                    pending.clear()
                 packed = b""
                 if frame.eof:
                     packed = frame.unused_data or b""
@@ -262,8 +257,8 @@ def _frames(file: IO[bytes], path: Path, kind: str, size: int) -> Iterator[bytes
         raise _incomplete(path, kind, error) from None
     if started:
         raise _incomplete(path, kind)
-    if pending_size:
-        yield b"".join(pending)
+    if pending:
+        yield bytes(pending)
 
 
 def _incomplete(path: Path, kind: str, error: Exception | None = None) -> InputError:
@@ -304,8 +299,7 @@ def compress(data: bytes, kind: str | None) -> bytes:
         import gzip
 
         return gzip.compress(data, compresslevel=6, mtime=0)
-    packed: bytes = _zstandard()[2](data) if kind == "zstd" else _lz4().compress(data)
-    return packed
+    return _zstandard()[2](data) if kind == "zstd" else _lz4().compress(data)
 
 
 def write_file(path: Path, data: bytes, packed: bool = False) -> None:

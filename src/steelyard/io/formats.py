@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 Form: TypeAlias = Literal["lz4", "parquet", "jsonl", "json", "object", "tsv", "csv", "lines"]
 """json: a list of records; object: one JSON object; tsv, csv: a header with known names; lines: any other text."""
 LINES = 500  # How many lines, and records, are looked at.
+_SEPARATORS: dict[Form, str] = {"tsv": "\t", "csv": ","}
 _ARCHIVES = {b"PK\x03\x04": "a zip archive", b"BZh": "bzip2 data", b"\xfd7zXZ": "xz data"}
 
 
@@ -63,9 +64,8 @@ class Shape:
                     return "jsonl"
                 return "json" if isinstance(source.json, list) else "object"
         # A table has its header in the first line. The lines below may hold anything in quotes.
-        forms: tuple[Form, ...] = () if _line_shape(source.first_line.encode().split()) else ("tsv", "csv")
-        for form in forms:
-            names = header_names(source, form)
+        for form in () if _line_shape(source.first_line.encode().split()) else _SEPARATORS:
+            names = split_names(source.first_line, _SEPARATORS[form])
             if len(names) > 1 and (kind_of_table(names) or first_named(names, (*RUN_LISTS, *QRELS_LISTS))):
                 return form
         return "lines"
@@ -83,7 +83,7 @@ class Shape:
             records = self.source.json if form == "json" else self.source.first_objects
             named = [record for record in records[:FIRST_LINES] if isinstance(record, Mapping)]
             return list(dict.fromkeys(name for record in named for name in record))
-        return header_names(self.source, form) if form in ("tsv", "csv") else []
+        return split_names(self.source.first_line, _SEPARATORS[form]) if form in _SEPARATORS else []
 
     @cached_property
     def lines(self) -> list[bytes]:
@@ -113,11 +113,6 @@ def table_form(source: Source) -> str | None:
     if source.start.startswith(b"{"):
         return "jsonl"
     return "tsv" if "\t" in source.first_line else "csv" if "," in source.first_line else None
-
-
-def header_names(source: Source, form: str) -> list[str]:
-    """The names in the first line of a CSV or TSV table."""
-    return split_names(source.first_line, "\t" if form == "tsv" else ",")
 
 
 def split_names(line: str, separator: str) -> list[str]:

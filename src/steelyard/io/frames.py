@@ -456,9 +456,8 @@ def _refuse_other_forms(table: NamedColumns, lists: Sequence[str]) -> None:
         for name in record
         if name in others | misspelt and record[name] is not None
     ]
-    if problems:
-        headline = f"{counted(len(problems), 'field is', 'fields are')} not read beside {', '.join(lists)}:"
-        raise InputError.of_problems(headline, problems, "Expected one form in one list of records.")
+    unread, expected = f"not read beside {', '.join(lists)}", "Expected one form in one list of records."
+    InputError.refuse(problems, f"field is {unread}", f"fields are {unread}", expected)
 
 
 def frame_of_lines(source: Source, columns: Mapping[str, str], roles: Sequence[str]) -> pl.DataFrame | None:

@@ -28,7 +28,6 @@ from steelyard.io.text import Source
 from steelyard.notes import Note, note
 from steelyard.qrels import Qrels, Row
 from steelyard.run import Run
-from steelyard.wording import counted
 
 _IDS = ("doc_id", "chunk_id", "id")
 _EXPECTED_QUESTIONS = (
@@ -140,9 +139,7 @@ def _records(path: Path, text: str, expected: str) -> list[dict[str, Any]]:
     if not isinstance(content, list) or not content:
         raise InputError(f"{'an empty list' if content == [] else kind_of(content)}. {expected}", path)
     problems = [f"entry {n:,}: {problem}" for n, item in enumerate(content, 1) if (problem := _wrong(item, text))]
-    if problems:
-        headline = f"{counted(len(problems), 'entry is', 'entries are')} not as expected:"
-        raise InputError.of_problems(headline, problems, expected, path)
+    InputError.refuse(problems, "entry is not as expected", "entries are not as expected", expected, path)
     return content
 
 

@@ -300,11 +300,6 @@ def read_table(source: Source, separator: str) -> pl.DataFrame:
     return frame.filter(~pl.all_horizontal(pl.all().is_null()))
 
 
-def table_bytes(frame: pl.DataFrame, separator: str) -> bytes:
-    """The table as text."""
-    return frame.write_csv(separator=separator).encode()
-
-
 def _check_widths(source: Source, separator: str) -> None:
     import csv
 

@@ -305,25 +305,20 @@ def check_ids(frame: pl.DataFrame, columns: Sequence[str], format: str) -> None:
         unfit = pl.col(column).str.contains(_BREAKS_COLUMN) | (pl.col(column) == "")
         if column == "query_id":
             unfit |= pl.col(column).str.starts_with("#") | pl.col(column).str.starts_with("\ufeff")
-        bad = frame.filter(unfit)[column].unique(maintain_order=True).to_list()
-        if bad:
-            headline = f"{counted(len(bad), 'value')} of {column} cannot be written to a {format} file:"
-            why = "Its columns are separated by white space, and # starts a comment."
-            raise InputError.of_problems(headline, list(map(repr, bad)), f"{why} Write 'csv', 'json' or 'parquet'.")
+        bad = list(map(repr, frame.filter(unfit)[column].unique(maintain_order=True).to_list()))
+        unfit_for = f"of {column} cannot be written to a {format} file"
+        why = "Its columns are separated by white space, and # starts a comment. Write 'csv', 'json' or 'parquet'."
+        InputError.refuse(bad, f"value {unfit_for}", f"values {unfit_for}", why)
 
 
 def check_every_query(queries: Iterable[str], written: Iterable[str], format: str) -> None:
     """Refuse a query without rows: it would be missing from the file."""
     kept = set(written)
-    lost = [query for query in queries if query not in kept]
-    if lost:
-        count = counted(len(lost), "query has", "queries have")
-        raise InputError.of_problems(
-            f"{count} no documents, which a {format} file cannot express:",
-            list(map(repr, lost)),
-            "Write 'csv', 'json', 'jsonl' or 'parquet', which keep them, or drop the queries: "
-            "convert --set drop_empty=yes, or without_empty() in Python.",
-        )
+    lost = [repr(query) for query in queries if query not in kept]
+    none = f"no documents, which a {format} file cannot express"
+    advice = "Write 'csv', 'json', 'jsonl' or 'parquet', which keep them, or drop the queries: "
+    advice += "convert --set drop_empty=yes, or without_empty() in Python."
+    InputError.refuse(lost, f"query has {none}", f"queries have {none}", advice)
 
 
 def check_order(frame: pl.DataFrame, format: str) -> None:
