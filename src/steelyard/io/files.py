@@ -274,21 +274,21 @@ def _zstandard() -> tuple[Callable[[], Any], type[Exception], Callable[[bytes], 
         # In the standard library of Python 3.14, which type checkers of an older Python do not know.
         zstd = import_module("compression.zstd")
         return zstd.ZstdDecompressor, zstd.ZstdError, zstd.compress
-    try:
-        import zstandard
-    except ImportError:
-        problem = "Zstandard files (.zst) need the package zstandard"
-        raise InputError(f"{problem}: pip install 'steelyard[zstd]', or decompress the file first.") from None
+    advice = "pip install 'steelyard[zstd]', or decompress the file first."
+    zstandard = optional("zstandard", "Zstandard files (.zst) need", advice)
     return (zstandard.ZstdDecompressor().decompressobj, zstandard.ZstdError, zstandard.ZstdCompressor().compress)
 
 
 def _lz4() -> Any:
+    return optional("lz4.frame", "LZ4 files (.lz4) need", "pip install 'steelyard[lz4]', or decompress the file first.")
+
+
+def optional(module: str, what: str, advice: str) -> Any:
+    """A module of a package that may be missing; without it, an error on what needs it."""
     try:
-        import lz4.frame
+        return import_module(module)
     except ImportError:
-        advice = "pip install 'steelyard[lz4]', or decompress the file first."
-        raise InputError(f"LZ4 files (.lz4) need the package lz4: {advice}") from None
-    return lz4.frame
+        raise InputError(f"{what} the package {module.partition('.')[0]}: {advice}") from None
 
 
 def compress(data: bytes, kind: str | None) -> bytes:

@@ -79,14 +79,18 @@ def run_bytes(run: Run) -> bytes:
 
 def qrels_bytes(qrels: Qrels) -> bytes:
     """An object of grades; a list of records, one per judgment, where there are targets."""
-    judged = qrels.judged
     if not qrels.has_targets:
-        grades = [int(grade) if grade.is_integer() else grade for grade in qrels.grades.tolist()]
-        places = zip(judged.query_ids, judged.starts[:-1].tolist(), judged.starts[1:].tolist(), strict=True)
-        return _object({query: dict(zip(judged.doc_ids[a:b], grades[a:b], strict=True)) for query, a, b in places})
+        return _object(grades_by_query(qrels))
     rows = qrels.frame.iter_rows(named=True)
     records = [{name: value for name, value in row.items() if value is not None} for row in rows]
     return ("[\n" + ",\n".join(map(_dumps, records)) + "\n]\n").encode()
+
+
+def grades_by_query(qrels: Qrels) -> dict[str, dict[str, float]]:
+    """Query to document to grade, whole grades as ints."""
+    judged, grades = qrels.judged, [int(grade) if grade.is_integer() else grade for grade in qrels.grades.tolist()]
+    places = zip(judged.query_ids, judged.starts[:-1].tolist(), judged.starts[1:].tolist(), strict=True)
+    return {query: dict(zip(judged.doc_ids[a:b], grades[a:b], strict=True)) for query, a, b in places}
 
 
 def lines_run_bytes(run: Run) -> bytes:

@@ -30,12 +30,10 @@ from steelyard.safe_text import utf8
 from steelyard.wording import counted
 
 _NO_SPACES = "Ids with white space are not possible in a TREC file: use CSV, JSON or Parquet."
-EXPECTED_RUN = (
-    "Expected 6 columns, separated by white space: query Q0 document rank score tag (the tag may be missing). "
-    f"{_NO_SPACES}"
-)
-EXPECTED_QRELS = f"Expected 4 columns, separated by white space: query iteration document grade. {_NO_SPACES}"
-_EXPECTED_DIVERSITY = "Expected 4 columns, separated by white space: topic subtopic document judgment."
+_COLUMNS = "columns, separated by white space:"
+EXPECTED_RUN = f"Expected 6 {_COLUMNS} query Q0 document rank score tag (the tag may be missing). {_NO_SPACES}"
+EXPECTED_QRELS = f"Expected 4 {_COLUMNS} query iteration document grade. {_NO_SPACES}"
+_EXPECTED_DIVERSITY = f"Expected 4 {_COLUMNS} topic subtopic document judgment."
 _QRELS_COLUMNS = ("query_id", "iteration", "doc_id", "grade")
 _LARGEST_REGULAR = 1 << 28
 
