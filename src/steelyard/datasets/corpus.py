@@ -13,6 +13,7 @@ from steelyard.datasets.findings import Finding, repeated_ids
 from steelyard.datasets.packed import Computed, PackedIds, PackedMapping, PackedTexts, TextPacker
 from steelyard.errors import InputError, did_you_mean
 from steelyard.ids import kind_of
+from steelyard.safe_text import has_lone_surrogate
 from steelyard.wording import counted
 
 HALF_CHARACTER = "holds half of a surrogate pair, which is not a character"
@@ -238,10 +239,8 @@ class QueriesBuilder:
 
     def add(self, query_id: str, text: str, columns: Mapping[str, Any] | None = None) -> bool:
         """Add a query; False if its id occurred before, and the query was ignored."""
-        try:
-            query_id.encode(), text.encode()
-        except UnicodeEncodeError:
-            raise InputError(HALF_CHARACTER) from None
+        if has_lone_surrogate(query_id) or has_lone_surrogate(text):
+            raise InputError(HALF_CHARACTER)
         if query_id in self._texts:
             self._repeated.append(query_id)
             if self._texts[query_id] != text:

@@ -29,6 +29,7 @@ from steelyard.io.text import Source, bad_lines, line_blocks, number, quick_json
 from steelyard.io.trec import rows_to_write
 from steelyard.notes import Note, note
 from steelyard.qrels import Qrels
+from steelyard.safe_text import has_lone_surrogate
 
 _HEADER = {"query_id": "query-id", "doc_id": "corpus-id", "grade": "score"}
 _DOCUMENT_FIELDS = ("_id", "title", "text", "links", "group", "metadata")
@@ -84,11 +85,8 @@ def read_documents(path: Path, use: Callable[[str, str], None]) -> None:
     def read(record: dict[str, Any]) -> None:
         doc_id, text, title = document_of(record)[:3]
         text = passage(title, text)
-        if not (doc_id.isascii() and text.isascii()):
-            try:
-                doc_id.encode(), text.encode()
-            except UnicodeEncodeError:
-                raise InputError(HALF_CHARACTER) from None
+        if has_lone_surrogate(doc_id) or has_lone_surrogate(text):
+            raise InputError(HALF_CHARACTER)
         use(doc_id, text)
 
     read_objects(path, read, EXPECTED_DOCUMENT)

@@ -191,16 +191,11 @@ def _find_columns(frame: pl.DataFrame, roles: Sequence[str], columns: Mapping[st
 
 def _check_run(table: pl.DataFrame, scored: bool, ranked: bool) -> None:
     """Refuse a score or rank without a document, and a document without a finite score or rank."""
-    required = [name for name, given in (("score", scored), ("given", ranked)) if given]
-    if not table["doc_id"].null_count() and all(
-        not table[name].null_count() and table[name].is_finite().all() for name in required
-    ):
-        return
     named = pl.col("doc_id").is_not_null()
     _check_rows(table, named | (pl.col("score").is_null() & pl.col("given").is_null()), NO_DOCUMENT)
-    for column in required:
-        finite = pl.col(column).is_not_null() & pl.col(column).is_finite()
-        _check_rows(table, ~named | finite, NO_SCORE if column == "score" else NO_RANK)
+    for column, required, problem in (("score", scored, NO_SCORE), ("given", ranked, NO_RANK)):
+        if required:
+            _check_rows(table, ~named | pl.col(column).is_finite().fill_null(False), problem)
 
 
 def _rank_notes(table: pl.DataFrame, ranks: pl.Series) -> list[Note]:
@@ -343,19 +338,17 @@ class NamedColumns:
         kinds = set(map(type, self.column(name))) if self.records is not None and name in self.names else ()
         return any(issubclass(kind, (list, Mapping)) for kind in kinds)
 
-    def query_ids(self, named: str | None = None) -> tuple[list[str], tuple[Note, ...]]:
-        """The query id of each row, and notes: of the column named or one with a usual name, or the row's number."""
-        name = first_named(self.names, known.QUERY_IDS) if named is None else find_name(self.names, "query_id", named)
+    def query_ids(self, named: str | None = None, listed: bool = False) -> tuple[list[str], tuple[Note, ...]]:
+        """The query id of each row, and notes: of the column named or one with a usual name, or the row's number.
+
+        Beside lists, a field of records such as query or topic also identifies the query.
+        """
+        usual = known.QUERY_IDS + (known.NAMES["query_id"] if listed and self.records is not None else ())
+        name = first_named(self.names, usual) if named is None else find_name(self.names, "query_id", named)
         if name is None:
             size = self._frame.height if self.records is None else len(self.records)
             return [str(row) for row in range(size)], (note("queries-numbered"),)
         return unique_ids(self.column(name), name)
-
-    def listed_query_ids(self, named: str | None) -> tuple[list[str], tuple[Note, ...]]:
-        """The same for lists; in records, a field such as query or topic also identifies the query."""
-        if self.records is not None and named is None and first_named(self.names, known.QUERY_IDS) is None:
-            named = find_name(self.names, "query_id", required=False)
-        return self.query_ids(named)
 
     def as_frame(self) -> pl.DataFrame:
         """The whole table as a frame, of whatever types polars finds."""
@@ -406,7 +399,7 @@ def run_of_table(source: Any, columns: Mapping[str, str], name: str | None = Non
         queries = frame[find_name(frame.columns, "query_id", columns.get("query_id")) or ""].to_list() if timed else []
     else:
         check_roles(columns, ("query_id", "doc_id", "score", "seconds"), "a run of lists")
-        queries, notes = table.listed_query_ids(columns.get("query_id"))
+        queries, notes = table.query_ids(columns.get("query_id"), listed=True)
         named = columns.get("score")
         scores = first_named(table.names, SCORE_LISTS) if named is None else find_name(table.names, "score", named)
         run = run_of_lists(queries, table.column(listed), table.column(scores) if scores else None, name, notes)
@@ -434,7 +427,7 @@ def qrels_of_table(source: Any, columns: Mapping[str, str]) -> Qrels:
     check_roles(columns, ("query_id",) if in_parts else ("query_id", "doc_id"), "a qrels table of lists")
     if "doc_id" not in columns:
         _refuse_other_forms(table, tuple(PARTS) if listed is None else (listed,))
-    queries, notes = table.listed_query_ids(columns.get("query_id"))
+    queries, notes = table.query_ids(columns.get("query_id"), listed=True)
     if listed is not None:
         return qrels_of_lists(queries, table.column(listed), notes)
     records = zip(queries, table.records or (), strict=True)

@@ -200,10 +200,8 @@ def _roles(header: Sequence[str], named: Mapping[str, Any]) -> tuple[list[str], 
     single["id"] = single["id"] or first_named(header, _ID_NAMES)
     queries, columns = (_columns(header, role, named[role]) for role in ("queries", "columns"))
     document = named["document"]
-    if document == "all" and "all" not in header:
-        cells = list(header)
-    elif document == "rest" and "rest" not in header:
-        taken = {*queries, *columns, *single.values()}
+    if document in ("all", "rest") and document not in header:
+        taken = {*queries, *columns, *single.values()} if document == "rest" else ()
         cells = [name for name in header if name not in taken]
     else:
         cells = _columns(header, "document", document)
