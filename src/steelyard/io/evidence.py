@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from inspect import signature
@@ -160,7 +161,7 @@ def _condition(record: Record, columns: Sequence[str], where: str, document: Any
     condition: dict[str, Any] = {"doc_id": document if doc_id is None else doc_id}
     # Whole numbers in texts are read; anything else is left for the checks to refuse.
     start, end = (
-        int(value) if isinstance(value, str) and value.strip().lstrip("-").isdigit() else value
+        int(value) if isinstance(value, str) and re.fullmatch(r"\s*-?\d+\s*", value) else value
         for value in (_first(record, _STARTS), _first(record, _ENDS))
     )
     if start is not None or end is not None:  # a span, whatever the other columns
