@@ -107,10 +107,7 @@ def _format_of(path: Path) -> str:
 
 
 def queries_beside(qrels: Path) -> Path | None:
-    """The queries.jsonl of the dataset that a qrels file belongs to: in its folder, or above a folder `qrels`.
-
-    The folder of the dataset may be given instead of the file.
-    """
+    """The queries.jsonl beside a qrels file, or above its folder `qrels`; or in a folder given instead of the file."""
     beside = qrels.parent.parent if qrels.parent.name == "qrels" else qrels.parent
     path = (qrels if qrels.is_dir() else beside) / "queries.jsonl"
     return path if path.is_file() else None

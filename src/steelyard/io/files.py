@@ -240,15 +240,18 @@ def _gunzip(file: IO[bytes], path: Path, size: int) -> Iterator[bytes]:
 def _frames(file: IO[bytes], path: Path, kind: str, size: int) -> Iterator[bytes]:
     """Frame after frame; a frame without an end means that the file is truncated."""
     new, broken = _zstandard()[:2] if kind == "zstd" else (_lz4().LZ4FrameDecompressor, RuntimeError)
-    frame, started, pending = new(), False, bytearray()
+    frame, started = new(), False
+    pending: list[bytes] = []
+    pending_size = 0
     try:
         while packed := file.read(_STEP):  # small: the few bytes of a zstd block can stand for 128 KiB
             while packed:
                 started = True
-                pending += frame.decompress(packed)
-                if len(pending) >= size:
-                    yield bytes(pending)
-                    pending.clear()
+                pending.append(frame.decompress(packed))
+                pending_size += len(pending[-1])
+                if pending_size >= size:
+                    yield b"".join(pending)
+                    pending, pending_size = [], 0
                 packed = b""
                 if frame.eof:
                     packed = frame.unused_data or b""
@@ -257,8 +260,8 @@ def _frames(file: IO[bytes], path: Path, kind: str, size: int) -> Iterator[bytes
         raise _incomplete(path, kind, error) from None
     if started:
         raise _incomplete(path, kind)
-    if pending:
-        yield bytes(pending)
+    if pending_size:
+        yield b"".join(pending)
 
 
 def _incomplete(path: Path, kind: str, error: Exception | None = None) -> InputError:

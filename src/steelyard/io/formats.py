@@ -121,14 +121,12 @@ def split_names(line: str, separator: str) -> list[str]:
 
 
 def is_ranked(rows: Sequence[list[bytes]]) -> bool:
-    """Whether column 2 counts 1, 2, 3, ... in each query (column 0), and some query has two documents or more.
-
-    The last of several queries is not looked at: the end of the head may cut it.
-    """
+    """Whether column 2 counts 1, 2, 3, ... in each query (column 0), and some query has two documents or more."""
     ranks: dict[bytes, list[float | None]] = {}
     for fields in rows:
         ranks.setdefault(fields[0], []).append(number(fields[2]))
     listed = list(ranks.values())
+    # The last of several queries is not looked at: the end of the head may cut it.
     counts = all(set(column) == set(range(1, len(column) + 1)) for column in (listed[:-1] or listed))
     return counts and max(map(len, listed), default=0) > 1
 

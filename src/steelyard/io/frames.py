@@ -322,14 +322,12 @@ class NamedColumns:
         return self._frame[name].to_list() if self.records is None else [record.get(name) for record in self.records]
 
     def list_column(self, named: str | None, usual: Sequence[str]) -> str | None:
-        """The column that holds each query's documents as a list, if there is one.
-
-        A column of a text file has a usual name and no doc_id beside it: its lists are texts.
-        """
+        """The column that holds each query's documents as a list, if there is one."""
         if self.records is not None:
             name = named or first_named(self.names, usual)
             return name if name is not None and self.holds_lists(name) else None
         if named is None and find_name(self.names, "doc_id", required=False) is None:
+            # In a text file the lists are texts: the column has a usual name and no doc_id beside it.
             return first_named(self.names, usual)
         return named if named in self.names and isinstance(self._frame[named].dtype, (pl.List, pl.Array)) else None
 
@@ -339,10 +337,8 @@ class NamedColumns:
         return any(issubclass(kind, (list, Mapping)) for kind in kinds)
 
     def query_ids(self, named: str | None = None, listed: bool = False) -> tuple[list[str], tuple[Note, ...]]:
-        """The query id of each row, and notes: of the column named or one with a usual name, or the row's number.
-
-        Beside lists, a field of records such as query or topic also identifies the query.
-        """
+        """The query id of each row, and notes: of the column named or one with a usual name, or the row's number."""
+        # Beside lists, a field of records such as query or topic also identifies the query.
         usual = known.QUERY_IDS + (known.NAMES["query_id"] if listed and self.records is not None else ())
         name = first_named(self.names, usual) if named is None else find_name(self.names, "query_id", named)
         if name is None:

@@ -345,8 +345,7 @@ def _rows(records: Iterable[Any], query: str) -> list[Row]:
     rows: list[Row] = []
     for record in records:
         doc_id, names = _document(record, query)
-        grade = find_name(names, "grade", required=False)
-        target = find_name(names, "target", required=False)
+        grade, target = (find_name(names, role, required=False) for role in ("grade", "target"))
         where = f"the judgments of query {query!r}"
         (doc,) = text_ids([doc_id], "document id", where)
         value = 1.0 if grade is None else record[grade]

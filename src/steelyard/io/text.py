@@ -8,6 +8,7 @@ line by line.
 from __future__ import annotations
 
 import io
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
@@ -63,8 +64,6 @@ class Source:
     @property
     def first_object(self) -> dict[str, Any]:
         """The JSON object in the first line; an empty one if there is none."""
-        import json
-
         try:
             first = json.loads(self.first_line)
         except (ValueError, RecursionError):
@@ -192,8 +191,6 @@ def decode(data: bytes, path: Path) -> str:
 
 def parse_json(text: str, path: Path | None = None) -> Any:
     """The JSON value. A name that occurs twice in one object is an error: neither value wins silently."""
-    import json
-
     try:
         return json.loads(text, object_pairs_hook=unique_names)
     except json.JSONDecodeError as error:
