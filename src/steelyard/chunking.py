@@ -15,6 +15,7 @@ from steelyard.alignment.hits import Ints
 from steelyard.checks import is_whole, unknown_name, whole_number
 from steelyard.errors import InputError
 from steelyard.ids import kind_of
+from steelyard.io.files import optional
 
 Tokenizer = Callable[[str], Sequence[Any]]  # From a text to its tokens: strings, or numbers that are only starts.
 _WORD = re.compile(r"\S+")
@@ -35,10 +36,7 @@ def tokenizer_of(tokenizer: str | Tokenizer) -> Tokenizer:
         raise InputError(
             f"unknown tokenizer {tokenizer!r}; expected 'whitespace', 'tiktoken', 'tiktoken:ENCODING' or a callable."
         )
-    try:
-        import tiktoken
-    except ImportError:
-        raise InputError("tokenizer 'tiktoken' needs the package tiktoken: pip install tiktoken.") from None
+    tiktoken = optional("tiktoken", "tokenizer 'tiktoken' needs", "pip install tiktoken.")
     try:
         encoder = tiktoken.get_encoding(encoding or "cl100k_base")
     except (OSError, ValueError) as error:

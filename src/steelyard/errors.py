@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from os import PathLike
 
+from steelyard.wording import counted
+
 
 class SteelyardError(Exception):
     """A mistake in the input: the message states how to fix it."""
@@ -39,6 +41,14 @@ class InputError(SteelyardError):
     ) -> InputError:
         """The error for several problems at once: see `problem_report`."""
         return cls(problem_report(headline, problems, advice, total), path)
+
+    @classmethod
+    def refuse(
+        cls, problems: Sequence[str], one: str, many: str, advice: str, path: PathLike[str] | str | None = None
+    ) -> None:
+        """Raise the error for these problems, if there are any; the headline is their number with `one` or `many`."""
+        if problems:
+            raise cls.of_problems(f"{counted(len(problems), one, many)}:", problems, advice, path)
 
     def __str__(self) -> str:
         return self.message if self.path is None else f"{self.path}: {self.message}"

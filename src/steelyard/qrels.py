@@ -62,8 +62,10 @@ class Qrels(Remembers):
     """
 
     notes: tuple[Note, ...]
-    _judged: JudgedDocs
-    _grades: Floats
+    judged: JudgedDocs
+    """The judged documents, query by query."""
+    grades: Floats
+    """The grade of every judged document: the highest, where targets grade it differently."""
     _explicit: Targets | None
     ranges: Ranges | None = None
     """Where the judged spans and the chunks are in their documents, if the qrels were made from spans."""
@@ -85,9 +87,10 @@ class Qrels(Remembers):
         grade: str | None = None,
         target: str | None = None,
     ) -> None:
-        columns = {"query_id": query_id, "doc_id": doc_id, "grade": grade, "target": target}
+        named = {"query_id": query_id, "doc_id": doc_id, "grade": grade, "target": target}
+        columns = {role: str(name) for role, name in named.items() if name is not None}
         if isinstance(source, (str, Path)):
-            source = Qrels.read(source, **{role: name for role, name in columns.items() if name is not None})
+            source = Qrels.read(source, **columns)
         given = getattr(source, "qrels", source)  # those of a Dataset
         qrels = given if isinstance(given, Qrels) else looked_up("steelyard.io.objects:qrels_of")(source, columns)
         self.__dict__.update(qrels.__dict__)
@@ -110,7 +113,7 @@ class Qrels(Remembers):
         """Qrels from their columns: the judged documents, the grade of each, and the targets, if any are named."""
         qrels = cls.__new__(cls)
         qrels.notes = tuple(notes)
-        qrels._judged, qrels._grades, qrels._explicit = judged, grades, targets
+        qrels.judged, qrels.grades, qrels._explicit = judged, grades, targets
         return qrels
 
     @classmethod
@@ -146,13 +149,13 @@ class Qrels(Remembers):
         >>> Qrels({"q1": ["d1"], "q2": []}).without_empty()
         Qrels: 1 query, 1 judgment, 1 relevant
         """
-        filled = np.diff(self._judged.starts) > 0
-        query_ids = list(compress(self._judged.query_ids, filled.tolist()))
-        judged = JudgedDocs(query_ids, self._judged.starts[np.append(True, filled)], self._judged.doc_ids)
+        filled = np.diff(self.judged.starts) > 0
+        query_ids = list(compress(self.judged.query_ids, filled.tolist()))
+        judged = JudgedDocs(query_ids, self.judged.starts[np.append(True, filled)], self.judged.doc_ids)
         targets = self._explicit
         if targets is not None:
             targets = replace(targets, query=(np.cumsum(filled) - 1)[targets.query])
-        return Qrels.from_columns(judged, self._grades, targets, self.notes).on_scale_of(self)
+        return Qrels.from_columns(judged, self.grades, targets, self.notes).on_scale_of(self)
 
     def on_scale_of(self, other: Qrels) -> Qrels:
         """These qrels, made from others, with the scale, the ranges and the judges of those."""
@@ -160,30 +163,20 @@ class Qrels(Remembers):
         self.from_judgments, self.judged_texts = other.from_judgments, other.judged_texts
         return self
 
-    @property
-    def judged(self) -> JudgedDocs:
-        """The judged documents, query by query."""
-        return self._judged
-
-    @property
-    def grades(self) -> Floats:
-        """The grade of every judged document: the highest, where targets grade it differently."""
-        return self._grades
-
     @cached_property
     def targets(self) -> Targets:
         """Which document satisfies which target. Without targets, each relevant document is its own."""
         if self._explicit is not None:
             return self._explicit
-        relevant = np.flatnonzero(self._grades > 0)
-        names = list(map(self._judged.doc_ids.__getitem__, relevant.tolist()))
+        relevant = np.flatnonzero(self.grades > 0)
+        names = list(map(self.judged.doc_ids.__getitem__, relevant.tolist()))
         targets = np.arange(len(relevant), dtype=np.int64)
-        return Targets(relevant, targets, self._grades[relevant], self.doc_query[relevant], names)
+        return Targets(relevant, targets, self.grades[relevant], self.doc_query[relevant], names)
 
     @cached_property
     def doc_query(self) -> Ints:
         """The query of every judged document."""
-        return np.repeat(np.arange(len(self._judged.query_ids), dtype=np.int64), np.diff(self._judged.starts))
+        return np.repeat(np.arange(len(self.judged.query_ids), dtype=np.int64), np.diff(self.judged.starts))
 
     @property
     def has_targets(self) -> bool:
@@ -193,16 +186,16 @@ class Qrels(Remembers):
     @property
     def queries(self) -> list[str]:
         """The query ids, in the order of the input."""
-        return list(self._judged.query_ids)
+        return list(self.judged.query_ids)
 
     @cached_property
     def frame(self) -> pl.DataFrame:
         """A polars frame: query_id, doc_id, grade, target. A query without judgments is a row of nulls."""
-        targets, judged = self.targets, self._judged
+        targets, judged = self.targets, self.judged
         bare = np.setdiff1d(np.arange(len(judged.doc_ids)), targets.doc)
         doc = np.concatenate([targets.doc, bare])
         target = np.concatenate([targets.target, np.full(len(bare), -1)])
-        grade = np.concatenate([targets.grade, self._grades[bare]])
+        grade = np.concatenate([targets.grade, self.grades[bare]])
         empty = np.flatnonzero(np.diff(judged.starts) == 0)
         query = np.concatenate([self.doc_query[doc], empty])
         order = np.lexsort((np.concatenate([doc, np.full(len(empty), -1)]), query))
@@ -237,15 +230,15 @@ class Qrels(Remembers):
         """
         from hashlib import sha256
 
-        lines: dict[str, list[str]] = {query: [] for query in self._judged.query_ids}
+        lines: dict[str, list[str]] = {query: [] for query in self.judged.query_ids}
         for query, text in self._lines():
             lines[query].append(text)
         return {query: sha256("\n".join(sorted(texts)).encode()).hexdigest()[:8] for query, texts in lines.items()}
 
     def _lines(self) -> Iterator[tuple[str, str]]:
         """Every judgment as (query, text): the document and its grade, then those of named targets."""
-        targets, judged = self.targets, self._judged
-        for q, doc, grade in zip(self.doc_query.tolist(), judged.doc_ids, self._grades.tolist(), strict=True):
+        targets, judged = self.targets, self.judged
+        for q, doc, grade in zip(self.doc_query.tolist(), judged.doc_ids, self.grades.tolist(), strict=True):
             yield judged.query_ids[q], f"{doc}\t{grade!r}"
         if self.has_targets:
             for d, t, grade in zip(targets.doc.tolist(), targets.target.tolist(), targets.grade.tolist(), strict=True):
@@ -253,14 +246,14 @@ class Qrels(Remembers):
 
     def __len__(self) -> int:
         """How many documents are judged, over all queries."""
-        return len(self._judged.doc_ids)
+        return len(self.judged.doc_ids)
 
     @property
     def summary(self) -> str:
         """How many queries, judgments, relevant documents and targets there are."""
-        queries, judgments = counted(len(self._judged.query_ids), "query", "queries"), counted(len(self), "judgment")
+        queries, judgments = counted(len(self.judged.query_ids), "query", "queries"), counted(len(self), "judgment")
         targets = f", {counted(len(self.targets.name), 'target')}" if self.has_targets else ""
-        return f"{queries}, {judgments}, {relevant_in_words(self._grades)}{targets}"
+        return f"{queries}, {judgments}, {relevant_in_words(self.grades)}{targets}"
 
     def __repr__(self) -> str:
         return f"Qrels: {self.summary}"

@@ -37,7 +37,8 @@ class Run:
     seconds: dict[str, float] | None = None
     tokens: dict[str, int] | None = None
     texts: dict[str, str] | None = None
-    _mapping: dict[str, Any] | None = None
+    mapping: dict[str, Any] | None = None
+    """The run as a mapping, where it was created from one."""
     _empty: tuple[str, ...] = ()
 
     def __init__(
@@ -53,9 +54,10 @@ class Run:
         score: str | None = None,
         rank: str | None = None,
     ) -> None:
-        columns = {"query_id": query_id, "doc_id": doc_id, "score": score, "rank": rank}
+        given = {"query_id": query_id, "doc_id": doc_id, "score": score, "rank": rank}
+        columns = {role: str(name) for role, name in given.items() if name is not None}
         if isinstance(source, (str, Path)):
-            source = Run.read(source, **{role: name for role, name in columns.items() if name is not None})
+            source = Run.read(source, **columns)
         run = source if isinstance(source, Run) else looked_up("steelyard.io.objects:run_of")(source, columns)
         self.__dict__.update(run.__dict__)
         self.name = name or self.name
@@ -88,7 +90,7 @@ class Run:
     def from_lists(cls, lists: dict[str, Any], ordered: bool, name: str | None = None) -> Run:
         """A run from checked lists: query to a dict of scores, to ids, or to (id, score) pairs, best first."""
         run = cls.__new__(cls)
-        run.__dict__.update(_mapping=lists, ordered=ordered, name=name or UNNAMED)
+        run.__dict__.update(mapping=lists, ordered=ordered, name=name or UNNAMED)
         return run
 
     @classmethod
@@ -122,30 +124,25 @@ class Run:
         """
         kept = Run(self)
         kept._empty = ()
-        if self._mapping is not None:
-            kept._mapping = {query: listed for query, listed in self._mapping.items() if listed}
+        if self.mapping is not None:
+            kept.mapping = {query: listed for query, listed in self.mapping.items() if listed}
         return kept
-
-    @property
-    def mapping(self) -> dict[str, Any] | None:
-        """The run as a mapping, where it was created from one."""
-        return self._mapping
 
     @property
     def empty(self) -> tuple[str, ...]:
         """The queries with an empty list."""
-        if self._mapping is not None:
-            return tuple(query for query, listed in self._mapping.items() if not len(listed))
+        if self.mapping is not None:
+            return tuple(query for query, listed in self.mapping.items() if not len(listed))
         return self._empty
 
     @cached_property
     def table(self) -> pl.DataFrame:
         """The rows in the order of the input: query_id, doc_id, score (null for ranked ids without scores)."""
-        assert self._mapping is not None
+        assert self.mapping is not None
         queries: list[str] = []
         docs: list[str] = []
         scores: list[float | None] = []
-        for query, listed in self._mapping.items():
+        for query, listed in self.mapping.items():
             ids, values = ids_and_scores(listed)
             queries += [query] * len(ids)
             docs += ids
@@ -166,8 +163,8 @@ class Run:
     @property
     def queries(self) -> list[str]:
         """The query ids, in the order of the input, including those with an empty list."""
-        if self._mapping is not None:
-            return list(self._mapping)
+        if self.mapping is not None:
+            return list(self.mapping)
         return [*self.table["query_id"].unique(maintain_order=True).to_list(), *self._empty]
 
     @cached_property
@@ -185,7 +182,7 @@ class Run:
 
     def __len__(self) -> int:
         """How many documents there are, over all queries."""
-        return self.table.height if self._mapping is None else sum(map(len, self._mapping.values()))
+        return self.table.height if self.mapping is None else sum(map(len, self.mapping.values()))
 
     def __repr__(self) -> str:
         size = f"{counted(len(self.queries), 'query', 'queries')}, {counted(len(self), 'document')}"

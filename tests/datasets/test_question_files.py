@@ -13,7 +13,7 @@ import pytest
 import steelyard as sy
 from steelyard.cli import run as command
 from steelyard.errors import SteelyardError
-from steelyard.io.dataset_files import read_corpus, read_queries
+from steelyard.io.datasets import read_corpus, read_queries
 
 TWO = {"q1": "Why, and when?", "q2": "Where?"}
 

@@ -225,6 +225,7 @@ def test_rows_that_cannot_be_used(tmp_path: Path) -> None:
         ("query_id,doc_id,start,end,distractor\nq,a,1,2,perhaps\n", "row 1: distractor is 'perhaps'"),
         ("query_id,doc_id,start,end,grade\nq,a,1,2,high\n", "grade is 'high'"),
         ('query_id,doc_id,references\nq,a,"[{""end"": null}]"\n', "is not a span"),
+        ("query_id,doc_id,start,end\nq,a,--5,9\n", "start is '--5', not a whole number of characters"),
     ):
         (tmp_path / "bad.csv").write_text(text, encoding="utf-8")
         with pytest.raises(InputError, match=re.escape(message)):

@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steelyard.errors import InputError
-from steelyard.io import sniff, trec, white_space
-from steelyard.io.text import line_blocks
-from steelyard.io.white_space import number
+from steelyard.io import sniff, text, trec
+from steelyard.io.text import line_blocks, number
 from steelyard.notes import note
 from steelyard.qrels import Qrels
 from steelyard.run import Run
@@ -103,7 +102,7 @@ class TestRuns:
 
     def test_a_line_far_down(self, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """Past the first block, and past a comment: lines are counted as an editor counts them."""
-        monkeypatch.setattr(white_space, "line_blocks", lambda path: line_blocks(path, 1))
+        monkeypatch.setattr(text, "line_blocks", lambda path: line_blocks(path, 1))
         line = "a-query-with-a-name Q0 a-document-with-a-name 1 12.5 tag\n"
         put(file, line * 400_000 + "# note\nquery-one Q0 d\n" + line * 100)
         with pytest.raises(InputError, match=r"line 400,002: 3 columns"):
@@ -159,7 +158,7 @@ class TestJudgments:
     def test_a_wrong_line(
         self, file: Path, line: str, message: str, block: int, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(white_space, "line_blocks", lambda path: line_blocks(path, block))
+        monkeypatch.setattr(text, "line_blocks", lambda path: line_blocks(path, block))
         put(file, "q1 0 d1 2\n" + line + "\n" + QRELS)
         with pytest.raises(InputError) as caught:
             Qrels.read(file, format="trec-qrels")
@@ -168,7 +167,7 @@ class TestJudgments:
     @pytest.mark.parametrize("content", [QRELS, "# c\n" + QRELS + QRELS, QRELS.replace(" ", "\t ")])
     def test_blocks_do_not_matter(self, file: Path, content: str, monkeypatch: pytest.MonkeyPatch) -> None:
         at_once = Qrels.read(put(file, content), format="trec-qrels")
-        monkeypatch.setattr(white_space, "line_blocks", lambda path: line_blocks(path, 1))
+        monkeypatch.setattr(text, "line_blocks", lambda path: line_blocks(path, 1))
         in_blocks = Qrels.read(file, format="trec-qrels")
         assert in_blocks == at_once
         assert in_blocks.notes == at_once.notes
@@ -251,7 +250,7 @@ def test_both_readers_agree_on_what_a_number_is(field: str) -> None:
 @given(st.lists(st.text("q01 \tQdx.-#\n", max_size=12), min_size=1, max_size=6))
 def test_a_block_passes_when_each_of_its_lines_does(pieces: list[str]) -> None:
     """The check of whole blocks and the check of lines are two writings of one rule."""
-    from steelyard.io.white_space import _block_frame, _one_separator, _without_comments
+    from steelyard.io.text import _block_frame, _one_separator, _without_comments
 
     block = "".join(f"q1 Q0 d1 1 {piece}\n{piece} 1 2 t\n" for piece in pieces).encode()
     body, separator = _one_separator(block)

@@ -11,7 +11,7 @@ import steelyard as sy
 from steelyard.errors import InputError
 from steelyard.io import json as json_module
 from steelyard.io.columns import RUN_ROLES
-from steelyard.io.records import frame_of_lines
+from steelyard.io.frames import frame_of_lines
 from steelyard.io.text import Source
 
 PLAIN = ['{"query_id": "q1", "doc_id": "a", "score": 2}', '{"query_id": "q2", "doc_id": "b", "score": 0.1}']

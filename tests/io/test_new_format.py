@@ -11,8 +11,7 @@ import steelyard as sy
 from steelyard.cli import run as cli
 from steelyard.errors import InputError
 from steelyard.io import Detected, Format, formats, register_format, sniff, validate_file
-from steelyard.io.formats import EvidenceReader, Layout
-from steelyard.io.shapes import Shape
+from steelyard.io.formats import EvidenceReader, Layout, Shape
 from steelyard.io.text import Source
 
 HEADER = b"!arrows"

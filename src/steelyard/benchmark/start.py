@@ -17,7 +17,7 @@ from steelyard.benchmark.retrieval import answered
 from steelyard.benchmark.specs import NAME, Spec, specs_of, without_corpus
 from steelyard.datasets.corpus import Queries
 from steelyard.errors import InputError, SteelyardError, did_you_mean, problem_report
-from steelyard.io.dataset_files import read_queries
+from steelyard.io.datasets import read_queries
 from steelyard.io.files import write_file
 from steelyard.io.unpacking import load_yaml
 from steelyard.notes import Note

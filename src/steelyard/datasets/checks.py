@@ -42,33 +42,30 @@ def _query_findings(dataset: Dataset) -> Iterator[Finding]:
         advice = f"{bench}; `steelyard pool` selects documents of its runs to judge, and `steelyard judge` makes qrels."
         yield Finding.of("info", "no-qrels", "no qrels.", (), 0, advice)
     else:
-        message = f"{counted(len(unjudged), 'query', 'queries')} without judgments:"
         advice = "They count in no measure. Judge them, or read the dataset with unjudged='drop' or 'unanswerable'."
-        yield from _listed("warning", "unjudged-query", unjudged, message, advice)
+        yield from _listed("warning", "unjudged-query", unjudged, "query|queries", "without judgments", advice)
     blank = [query for query, text in queries.items() if not text.strip()]
-    message = f"{counted(len(blank), 'query', 'queries')} without text:"
-    yield from _listed("error", "empty-query", blank, message, "Fill them in, or remove them.")
+    yield from _listed("error", "empty-query", blank, "query|queries", "without text", "Fill them in, or remove them.")
     relevant = np.bincount(qrels.doc_query[qrels.grades > 0], minlength=len(qrels.queries))
     without = [query for query, count in zip(qrels.queries, relevant.tolist(), strict=True) if not count]
-    message = f"{counted(len(without), 'query', 'queries')} with no relevant document:"
     advice = "Correct for unanswerable queries; the policy no_relevant decides how they count."
-    yield from _listed("info", "no-relevant", without, message, advice)
+    yield from _listed("info", "no-relevant", without, "query|queries", "with no relevant document", advice)
 
 
 def _judgment_findings(dataset: Dataset) -> Iterator[Finding]:
     qrels, judged = dataset.qrels, dataset.qrels.judged
     unknown = [query for query in judged.query_ids if query not in dataset.queries]
-    message = f"{counted(len(unknown), 'judged query', 'judged queries')} not among the queries:"
     advice = "Retrievers never get them, and they count as missing. Add the queries, or remove their judgments."
-    yield from _listed("error", "unknown-query", unknown, message, advice)
+    nouns, rest = "judged query|judged queries", "not among the queries"
+    yield from _listed("error", "unknown-query", unknown, nouns, rest, advice)
     in_corpus = {doc: doc in dataset.corpus for doc in dict.fromkeys(judged.doc_ids)}
     places = [place for place, doc in enumerate(judged.doc_ids) if not in_corpus[doc]]
     relevant = int(np.sum(qrels.grades[places] > 0)) if places else 0
-    count = counted(len(places), "judgment")
-    message = f"{count} of documents that are not in the corpus, {relevant:,} of them relevant:"
     pairs = [(judged.query_ids[qrels.doc_query[place]], judged.doc_ids[place]) for place in places]
+    severity: Severity = "error" if relevant else "warning"
+    rest = f"of documents that are not in the corpus, {relevant:,} of them relevant"
     advice = "No retriever can find them. Add the documents, or remove the judgments."
-    yield from _listed("error" if relevant else "warning", "unknown-document", pairs, message, advice)
+    yield from _listed(severity, "unknown-document", pairs, "judgment", rest, advice)
     targets = qrels.targets
     distractors = set(targets.doc[targets.grade < 0].tolist())
     both = [place for place in np.unique(targets.doc[targets.grade > 0]).tolist() if place in distractors]
@@ -79,15 +76,15 @@ def _judgment_findings(dataset: Dataset) -> Iterator[Finding]:
 def _document_findings(dataset: Dataset) -> Iterator[Finding]:
     corpus = dataset.corpus
     blank = [doc for doc, text in corpus.texts.items() if not text or text.isspace()]
-    message = f"{counted(len(blank), 'document')} without text (a title is not counted):"
-    yield from _listed("warning", "empty-document", blank, message, "Fill them in, or remove them.")
+    rest = "without text (a title is not counted)"
+    yield from _listed("warning", "empty-document", blank, "document", rest, "Fill them in, or remove them.")
     judged = set(dataset.qrels.judged.doc_ids)
     never = [doc for doc in corpus if doc not in judged] if judged else []
-    message = f"{counted(len(never), 'document')} never judged ({len(never) / max(1, len(corpus)):.0%} of the corpus):"
-    yield from _listed("info", "unjudged-document", never, message)
+    rest = f"never judged ({len(never) / max(1, len(corpus)):.0%} of the corpus)"
+    yield from _listed("info", "unjudged-document", never, "document", rest)
     lost = [(doc, link) for doc, linked in (corpus.links or {}).items() for link in linked if link not in corpus]
-    message = f"{counted(len(lost), 'link')} to documents that are not in the corpus:"
-    yield from _listed("warning", "unknown-link", lost, message, "Graph retrievers ignore them. Fix or remove them.")
+    rest, advice = "to documents that are not in the corpus", "Graph retrievers ignore them. Fix or remove them."
+    yield from _listed("warning", "unknown-link", lost, "link", rest, advice)
 
 
 def _duplicate_findings(corpus: Corpus, threshold: float) -> Iterator[Finding]:
@@ -97,19 +94,19 @@ def _duplicate_findings(corpus: Corpus, threshold: float) -> Iterator[Finding]:
     for group in find_near_duplicates(corpus, threshold):
         named = {corpus.groups.get(doc) for doc in group}
         (declared if len(named) == 1 and None not in named else undeclared).append(group)
-    count, documents = counted(len(undeclared), "group"), sum(map(len, undeclared))
-    message = f"{count} of near-duplicate documents ({documents:,} documents):"
+    rest = f"of near-duplicate documents ({sum(map(len, undeclared)):,} documents)"
     same = "give them the same judgments, under one target, or keep one of each."
     advice = f"Finding one is as good as finding another: {same}"
-    yield from _listed("warning", "near-duplicates", undeclared, message, advice)
-    message = f"{counted(len(declared), 'group')} of near-duplicate documents with the same `group`:"
-    yield from _listed("info", "declared-duplicates", declared, message)
+    yield from _listed("warning", "near-duplicates", undeclared, "group", rest, advice)
+    rest = "of near-duplicate documents with the same `group`"
+    yield from _listed("info", "declared-duplicates", declared, "group", rest)
 
 
 def _listed(
-    severity: Severity, kind: str, items: Sequence[str | tuple[str, ...]], message: str, advice: str = ""
+    severity: Severity, kind: str, items: Sequence[str | tuple[str, ...]], nouns: str, rest: str, advice: str = ""
 ) -> Iterator[Finding]:
-    """The finding that lists ids, pairs or groups, if there are any."""
+    """The finding that lists ids, pairs or groups, if there are any: their number with a noun, and the rest."""
     if items:
         rows = ((item,) if isinstance(item, str) else item for item in items)
+        message = f"{counted(len(items), *nouns.split('|'))} {rest}:"
         yield Finding.of(severity, kind, message, rows, len(items), advice)

@@ -13,6 +13,7 @@ from steelyard.datasets.findings import Finding, repeated_ids
 from steelyard.datasets.packed import Computed, PackedIds, PackedMapping, PackedTexts, TextPacker
 from steelyard.errors import InputError, did_you_mean
 from steelyard.ids import kind_of
+from steelyard.safe_text import has_lone_surrogate
 from steelyard.wording import counted
 
 HALF_CHARACTER = "holds half of a surrogate pair, which is not a character"
@@ -142,8 +143,8 @@ class CorpusBuilder:
 
 def document_of(record: dict[str, Any]) -> tuple[str, str, str, list[str], str, dict[str, Any]]:
     """The arguments of `CorpusBuilder.add` of a record whose fields have the usual names; its fields are removed."""
-    doc_id, text = _take_id(record, _DOCUMENT_IDS), _take_text(record, _DOCUMENT_TEXTS)
-    title = _take_text(record, ("title",), "")
+    doc_id, text = as_id(*_taken(record, _DOCUMENT_IDS)), _as_text(*_taken(record, _DOCUMENT_TEXTS))
+    title = _as_text(record.pop("title", None), "title")
     group = record.pop("group", None)
     if group is not None and not isinstance(group, str) and not is_whole(group):
         raise InputError(f"group is {kind_of(group)}; expected text")
@@ -238,10 +239,8 @@ class QueriesBuilder:
 
     def add(self, query_id: str, text: str, columns: Mapping[str, Any] | None = None) -> bool:
         """Add a query; False if its id occurred before, and the query was ignored."""
-        try:
-            query_id.encode(), text.encode()
-        except UnicodeEncodeError:
-            raise InputError(HALF_CHARACTER) from None
+        if has_lone_surrogate(query_id) or has_lone_surrogate(text):
+            raise InputError(HALF_CHARACTER)
         if query_id in self._texts:
             self._repeated.append(query_id)
             if self._texts[query_id] != text:
@@ -255,7 +254,7 @@ class QueriesBuilder:
 
     def add_record(self, record: dict[str, Any]) -> None:
         """Add a query from a record whose fields have the usual names; its fields are removed."""
-        query_id, text = _take_id(record, _QUERY_IDS), _take_text(record, _QUERY_TEXTS)
+        query_id, text = as_id(*_taken(record, _QUERY_IDS)), _as_text(*_taken(record, _QUERY_TEXTS))
         self.add(query_id, text, _take_rest(record))
 
     def build(self) -> tuple[Queries, tuple[Finding, ...]]:
@@ -264,16 +263,17 @@ class QueriesBuilder:
         return Queries(self._texts, self._columns), findings
 
 
-def _take_id(record: dict[str, Any], names: Sequence[str]) -> str:
-    """Remove and return the id under the first of these names; a whole number is read as its digits."""
+def _taken(record: dict[str, Any], names: Sequence[str]) -> tuple[Any, str]:
+    """The value under the first of these names, which is removed, and that name."""
     for name in names:
         if name in record:
-            return as_id(record.pop(name), name)
-    raise InputError(f"no {names[0]} among {_names(record)}")
+            return record.pop(name), name
+    fields = f"the fields {', '.join(list(record)[:8])}{', ...' if len(record) > 8 else ''}"
+    raise InputError(f"no {names[0]} among {fields if record else 'no fields at all'}")
 
 
 def as_id(value: Any, name: str) -> str:
-    """An id as text.
+    """An id as text; a whole number is read as its digits.
 
     >>> as_id(7, "_id")
     '7'
@@ -285,17 +285,11 @@ def as_id(value: Any, name: str) -> str:
     raise InputError(f"{name} is {'empty' if value == '' else kind_of(value)}; expected text or a whole number")
 
 
-def _take_text(record: dict[str, Any], names: Sequence[str], default: str | None = None) -> str:
-    """Remove and return the text under the first of these names; null is an empty text."""
-    for name in names:
-        if name in record:
-            value = record.pop(name)
-            if value is not None and not isinstance(value, str):
-                raise InputError(f"{name} is {kind_of(value)}; expected text")
-            return value or ""
-    if default is None:
-        raise InputError(f"no {names[0]} among {_names(record)}")
-    return default
+def _as_text(value: Any, name: str) -> str:
+    """A text; null is an empty one."""
+    if value is not None and not isinstance(value, str):
+        raise InputError(f"{name} is {kind_of(value)}; expected text")
+    return value or ""
 
 
 def _take_rest(record: dict[str, Any]) -> dict[str, Any]:
@@ -304,8 +298,3 @@ def _take_rest(record: dict[str, Any]) -> dict[str, Any]:
     if inner is not None and not isinstance(inner, Mapping):
         return {**record, "metadata": inner}
     return {**(inner or {}), **record}
-
-
-def _names(record: Mapping[str, Any]) -> str:
-    names = list(record)[:8]
-    return f"the fields {', '.join(names)}{', ...' if len(record) > 8 else ''}" if names else "no fields at all"

@@ -54,7 +54,7 @@ class Dataset:
         if isinstance(corpus or {}, Mapping) and isinstance(queries, Mapping) and "path" not in queries:
             return cls(name, Corpus.of(corpus or {}), Queries.of(queries), Qrels.of({} if qrels is None else qrels))
         parts = {"corpus": corpus, "queries": queries, "qrels": qrels, "name": name}
-        dataset: Dataset = looked_up("steelyard.io.dataset_files:dataset_of_parts")(parts, Path())
+        dataset: Dataset = looked_up("steelyard.io.datasets:dataset_of_parts")(parts, Path())
         return dataset
 
     @classmethod

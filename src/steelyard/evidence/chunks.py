@@ -65,10 +65,9 @@ def chunk_table(chunks: Any, parent: Parent | None = None, documents: Mapping[st
         }
     )
     twice = table["chunk_id"].filter(table["chunk_id"].is_duplicated()).unique(maintain_order=True).to_list()
-    if twice:
-        headline = f"{counted(len(twice), 'chunk id occurs', 'chunk ids occur')} more than once:"
-        advice = "Give every chunk its own id; the document of a chunk is its doc_id."
-        raise InputError.of_problems(headline, list(map(repr, twice)), advice)
+    advice = "Give every chunk its own id; the document of a chunk is its doc_id."
+    shown = list(map(repr, twice))
+    InputError.refuse(shown, "chunk id occurs more than once", "chunk ids occur more than once", advice)
     table = table.with_columns(parent=_parents(table, frame, parent or columns["parent"]))
     _check_offsets(table, documents)
     # A chunk without offsets that is alone in its document is the whole document.
@@ -113,9 +112,8 @@ def _frame_of(chunks: Any) -> pl.DataFrame:
 
 def _ids(frame: pl.DataFrame, column: str | None, role: str) -> pl.Series:
     series = frame[str(column)]
-    if series.null_count():
-        rows = [f"row {row + 1}" for row in series.is_null().arg_true().to_list()]
-        raise InputError.of_problems(f"{counted(len(rows), 'chunk has', 'chunks have')} no {role}:", rows, "Name them.")
+    rows = [f"row {row + 1}" for row in series.is_null().arg_true().to_list()]
+    InputError.refuse(rows, f"chunk has no {role}", f"chunks have no {role}", "Name them.")
     if not (series.dtype.is_integer() or series.dtype in (pl.String, pl.Categorical, pl.Enum)):
         raise InputError(f"column {column!r} ({role}) holds {series.dtype}; expected text or whole numbers.")
     ids: pl.Series = series.cast(pl.String)

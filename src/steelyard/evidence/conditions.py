@@ -70,11 +70,10 @@ class Alternative:
 
 ALTERNATIVE = [field.name for field in fields(Alternative)]
 _NAMES = {
-    **{name: name for name in ALTERNATIVE},
+    **{name: name for name in (*ALTERNATIVE, "distractor")},
     "document": "doc_id",
     "document_id": "doc_id",
     "parent_id": "parent",
-    "distractor": "distractor",
     "start_index": "start",
     "end_index": "end",
     **dict.fromkeys(("text_hash", "sha256", "sha1", "md5"), "hash"),

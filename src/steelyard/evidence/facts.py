@@ -43,23 +43,21 @@ class Matching:
             raise InputError(f"spaces is {self.spaces!r}; expected 'single' or 'removed'.")
 
     def normalised(self, text: str) -> str:
-        """The text in the form in which it is compared.
+        """A text in Unicode's form NFKC, its white space single or removed, in lower case unless `case`.
 
         >>> Matching().normalised("The ﬁrst\\n  rule ")
         'The first rule'
         >>> Matching(case=False, spaces="removed").normalised("The first rule")
         'thefirstrule'
         """
-        return normalised(text, self.case, self.spaces)
+        if not text.isascii():
+            text = unicodedata.normalize("NFKC", text)
+        if not self.case:
+            text = text.lower()
+        return (" " if self.spaces == "single" else "").join(text.split())
 
 
-def normalised(text: str, case: bool = True, spaces: Literal["single", "removed"] = "single") -> str:
-    """A text in Unicode's form NFKC, its white space single or removed, in lower case unless `case`."""
-    if not text.isascii():
-        text = unicodedata.normalize("NFKC", text)
-    if not case:
-        text = text.lower()
-    return (" " if spaces == "single" else "").join(text.split())
+normalised = Matching().normalised  # The form of texts that are not searched but compared.
 
 
 def words_of(text: str) -> list[str]:

@@ -172,10 +172,8 @@ def _check_spans(ways: pl.DataFrame, documents: Mapping[str, str]) -> None:
         elif content is not None and normalised(text[start:end]) != normalised(content):
             there, expected = one_line(text[start:end], 30), one_line(content, 30)
             problems.append(f"{where} is {there!r}, but its content is {expected!r}")
-    if problems:
-        count = counted(len(problems), "span does not match its document", "spans do not match their documents")
-        advice = "Fix the offsets, or pass the documents for which they were made."
-        raise InputError.of_problems(f"{count}:", problems, advice)
+    advice = "Fix the offsets, or pass the documents for which they were made."
+    InputError.refuse(problems, "span does not match its document", "spans do not match their documents", advice)
 
 
 def _spans(spans: pl.DataFrame, chunks: pl.DataFrame, overlap: Overlap) -> tuple[Pairs, pl.DataFrame]:

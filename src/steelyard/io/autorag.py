@@ -18,10 +18,9 @@ from steelyard.errors import InputError, did_you_mean
 from steelyard.evidence.evidence import Evidence
 from steelyard.ids import kind_of
 from steelyard.io.files import bare_name, listing, required_file
-from steelyard.io.formats import Detected, EvidenceReader, Format, Layout, run_or_qrels
+from steelyard.io.formats import Detected, EvidenceReader, Format, Layout, Shape, run_or_qrels
+from steelyard.io.frames import NamedColumns, listed_rows, listed_run, rows_of_file
 from steelyard.io.lists import list_of, qrels_of_lists, qrels_of_mapping
-from steelyard.io.records import NamedColumns, listed_rows, listed_run, rows_of_file
-from steelyard.io.shapes import Shape
 from steelyard.io.text import Source
 from steelyard.lazy import polars as pl
 from steelyard.notes import note

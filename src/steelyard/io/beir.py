@@ -21,17 +21,15 @@ from steelyard.datasets.findings import Finding
 from steelyard.errors import InputError, NoQrelsError, did_you_mean
 from steelyard.io.columns import QRELS_ROLES, known_roles
 from steelyard.io.files import bare_name, errors_name, find_file, listing, required_file, write_file
-from steelyard.io.formats import Detected, Format, Layout
-from steelyard.io.frames import qrels_columns
+from steelyard.io.formats import LINES, Detected, Format, Layout, Shape
+from steelyard.io.frames import qrels_columns, qrels_of_table
 from steelyard.io.json import json_lines
-from steelyard.io.records import qrels_of_table
-from steelyard.io.shapes import LINES, Shape
 from steelyard.io.tables import qrels_table
-from steelyard.io.text import Source, bad_lines, line_blocks, quick_json_lines, read_table, table_bytes, unique_names
+from steelyard.io.text import Source, bad_lines, line_blocks, number, quick_json_lines, read_table, unique_names
 from steelyard.io.trec import rows_to_write
-from steelyard.io.white_space import number
 from steelyard.notes import Note, note
 from steelyard.qrels import Qrels
+from steelyard.safe_text import has_lone_surrogate
 
 _HEADER = {"query_id": "query-id", "doc_id": "corpus-id", "grade": "score"}
 _DOCUMENT_FIELDS = ("_id", "title", "text", "links", "group", "metadata")
@@ -45,7 +43,7 @@ _EXPECTED_QUERY = 'Expected one query per line, as {"_id": "q1", "text": "..."}.
 def qrels_bytes(qrels: Qrels) -> bytes:
     """The qrels, with a target column where they have targets."""
     frame = rows_to_write(qrels, "beir").rename(_HEADER)
-    return table_bytes(frame if qrels.has_targets else frame.drop("target"), "\t")
+    return (frame if qrels.has_targets else frame.drop("target")).write_csv(separator="\t").encode()
 
 
 def read_dataset(
@@ -87,11 +85,8 @@ def read_documents(path: Path, use: Callable[[str, str], None]) -> None:
     def read(record: dict[str, Any]) -> None:
         doc_id, text, title = document_of(record)[:3]
         text = passage(title, text)
-        if not (doc_id.isascii() and text.isascii()):
-            try:
-                doc_id.encode(), text.encode()
-            except UnicodeEncodeError:
-                raise InputError(HALF_CHARACTER) from None
+        if has_lone_surrogate(doc_id) or has_lone_surrogate(text):
+            raise InputError(HALF_CHARACTER)
         use(doc_id, text)
 
     read_objects(path, read, EXPECTED_DOCUMENT)
@@ -136,10 +131,7 @@ def _batches(path: Path) -> Iterator[tuple[int, list[bytes]]]:
 
 
 def _dataset_qrels(path: Path) -> tuple[Qrels, tuple[Finding, ...]]:
-    """The qrels of a table with a header, or of any other format that `Qrels.read` knows.
-
-    A table may be empty below its header, and a distractor may also be relevant, which is a finding.
-    """
+    """The qrels of a table with a header, which may be empty, or of another format; and a finding on distractors."""
     source = Source(path)
     lines = [line for line in source.head_lines if line.strip()]
     header = [name.strip('"') for name in lines[0].decode().strip().split("\t")] if lines else []
@@ -207,7 +199,7 @@ def write_dataset(dataset: Dataset, folder: Path) -> None:
     table = qrels_table(dataset.qrels).drop_nulls("doc_id").rename(_HEADER)
     write_file(folder / "corpus.jsonl", json_lines(document_records(dataset.corpus)))
     write_file(folder / "queries.jsonl", json_lines(_query_records(dataset)))
-    write_file(folder / "qrels.tsv", table_bytes(table, "\t"))
+    write_file(folder / "qrels.tsv", table.write_csv(separator="\t").encode())
 
 
 def document_records(corpus: Corpus) -> Iterator[dict[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from inspect import signature
@@ -18,9 +19,9 @@ from steelyard.ids import text_ids
 from steelyard.io.autorag import corpus_chunks
 from steelyard.io.files import bare_name, errors_name, reading, streams_read_once, write_file
 from steelyard.io.formats import EvidenceReader, Format, every_format
+from steelyard.io.frames import NamedColumns, json_list, rows_of_file
 from steelyard.io.json import json_lines
-from steelyard.io.records import NamedColumns, json_list, rows_of_file
-from steelyard.io.text import Source, table_bytes
+from steelyard.io.text import Source
 from steelyard.lazy import polars as pl
 from steelyard.wording import in_words
 
@@ -160,7 +161,7 @@ def _condition(record: Record, columns: Sequence[str], where: str, document: Any
     condition: dict[str, Any] = {"doc_id": document if doc_id is None else doc_id}
     # Whole numbers in texts are read; anything else is left for the checks to refuse.
     start, end = (
-        int(value) if isinstance(value, str) and value.strip().lstrip("-").isdigit() else value
+        int(value) if isinstance(value, str) and re.fullmatch(r"\s*-?\d+\s*", value) else value
         for value in (_first(record, _STARTS), _first(record, _ENDS))
     )
     if start is not None or end is not None:  # a span, whatever the other columns
@@ -259,7 +260,7 @@ def _table(evidence: Evidence, separator: str) -> bytes:
             raise InputError(f"{problem}; write .json or .jsonl.")
     used = [name for name in _COLUMNS if any(name in row for row in rows)]
     columns = {name: [None if row.get(name) is None else str(row[name]) for row in rows] for name in used}
-    return table_bytes(pl.DataFrame(columns, schema=dict.fromkeys(used, pl.String)), separator)
+    return pl.DataFrame(columns, schema=dict.fromkeys(used, pl.String)).write_csv(separator=separator).encode()
 
 
 FORMATS = (

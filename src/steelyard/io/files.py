@@ -105,10 +105,8 @@ def streams_read_once() -> Iterator[None]:
 
     Every function that opens a path more than once (to detect its format, then to read it) runs in it.
     """
-    if _streams.get() is not None:
-        yield
-        return
-    outside = _streams.set({})
+    read = _streams.get()
+    outside = _streams.set({} if read is None else read)
     try:
         yield
     finally:
@@ -279,21 +277,21 @@ def _zstandard() -> tuple[Callable[[], Any], type[Exception], Callable[[bytes], 
         # In the standard library of Python 3.14, which type checkers of an older Python do not know.
         zstd = import_module("compression.zstd")
         return zstd.ZstdDecompressor, zstd.ZstdError, zstd.compress
-    try:
-        import zstandard
-    except ImportError:
-        problem = "Zstandard files (.zst) need the package zstandard"
-        raise InputError(f"{problem}: pip install 'steelyard[zstd]', or decompress the file first.") from None
+    advice = "pip install 'steelyard[zstd]', or decompress the file first."
+    zstandard = optional("zstandard", "Zstandard files (.zst) need", advice)
     return (zstandard.ZstdDecompressor().decompressobj, zstandard.ZstdError, zstandard.ZstdCompressor().compress)
 
 
 def _lz4() -> Any:
+    return optional("lz4.frame", "LZ4 files (.lz4) need", "pip install 'steelyard[lz4]', or decompress the file first.")
+
+
+def optional(module: str, what: str, advice: str) -> Any:
+    """A module of a package that may be missing; without it, an error on what needs it."""
     try:
-        import lz4.frame
+        return import_module(module)
     except ImportError:
-        advice = "pip install 'steelyard[lz4]', or decompress the file first."
-        raise InputError(f"LZ4 files (.lz4) need the package lz4: {advice}") from None
-    return lz4.frame
+        raise InputError(f"{what} the package {module.partition('.')[0]}: {advice}") from None
 
 
 def compress(data: bytes, kind: str | None) -> bytes:
@@ -304,8 +302,7 @@ def compress(data: bytes, kind: str | None) -> bytes:
         import gzip
 
         return gzip.compress(data, compresslevel=6, mtime=0)
-    packed: bytes = _zstandard()[2](data) if kind == "zstd" else _lz4().compress(data)
-    return packed
+    return _zstandard()[2](data) if kind == "zstd" else _lz4().compress(data)
 
 
 def write_file(path: Path, data: bytes, packed: bool = False) -> None:

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
 from steelyard.datasets.corpus import CorpusBuilder, QueriesBuilder
 from steelyard.datasets.dataset import Dataset, assemble, qrels_of_rows
 from steelyard.errors import InputError, did_you_mean
+from steelyard.io.files import optional
 from steelyard.io.formats import Format, Layout
 from steelyard.qrels import Row
 
 
 def read_ir_datasets(name: str, *, unjudged: str = "drop") -> Dataset:
     """Documents, queries and qrels of one id of ir_datasets, as `beir/scifact/test`."""
-    try:
-        ir_datasets = import_module("ir_datasets")
-    except ImportError:
-        advice = "pip install ir_datasets, or read a folder."
-        raise InputError(f"ir_datasets:{name} needs the package ir_datasets: {advice}") from None
+    advice = "pip install ir_datasets, or read a folder."
+    ir_datasets = optional("ir_datasets", f"ir_datasets:{name} needs", advice)
     try:
         source = ir_datasets.load(name)
     except KeyError:

@@ -17,10 +17,9 @@ from steelyard.checks import is_number
 from steelyard.errors import InputError
 from steelyard.io.columns import RUN_ROLES, check_roles, is_record, kind_of_records
 from steelyard.io.files import run_name
-from steelyard.io.formats import Detected, Format, name_them
+from steelyard.io.formats import Detected, Format, Shape, name_them
+from steelyard.io.frames import frame_of_lines, qrels_of_table, run_of_table
 from steelyard.io.lists import qrels_of_lists, run_of_lists
-from steelyard.io.records import frame_of_lines, qrels_of_table, run_of_table
-from steelyard.io.shapes import Shape
 from steelyard.io.text import Source
 from steelyard.lazy import polars as pl
 from steelyard.notes import note
@@ -80,14 +79,18 @@ def run_bytes(run: Run) -> bytes:
 
 def qrels_bytes(qrels: Qrels) -> bytes:
     """An object of grades; a list of records, one per judgment, where there are targets."""
-    judged = qrels.judged
     if not qrels.has_targets:
-        grades = [int(grade) if grade.is_integer() else grade for grade in qrels.grades.tolist()]
-        places = zip(judged.query_ids, judged.starts[:-1].tolist(), judged.starts[1:].tolist(), strict=True)
-        return _object({query: dict(zip(judged.doc_ids[a:b], grades[a:b], strict=True)) for query, a, b in places})
+        return _object(grades_by_query(qrels))
     rows = qrels.frame.iter_rows(named=True)
     records = [{name: value for name, value in row.items() if value is not None} for row in rows]
     return ("[\n" + ",\n".join(map(_dumps, records)) + "\n]\n").encode()
+
+
+def grades_by_query(qrels: Qrels) -> dict[str, dict[str, float]]:
+    """Query to document to grade, whole grades as ints."""
+    judged, grades = qrels.judged, [int(grade) if grade.is_integer() else grade for grade in qrels.grades.tolist()]
+    places = zip(judged.query_ids, judged.starts[:-1].tolist(), judged.starts[1:].tolist(), strict=True)
+    return {query: dict(zip(judged.doc_ids[a:b], grades[a:b], strict=True)) for query, a, b in places}
 
 
 def lines_run_bytes(run: Run) -> bytes:

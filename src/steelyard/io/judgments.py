@@ -10,14 +10,12 @@ from pathlib import Path
 from steelyard.errors import InputError
 from steelyard.io.columns import check_roles
 from steelyard.io.files import read_bytes, reading, refuse_compressed, streams_read_once
-from steelyard.io.formats import Detected, Format
+from steelyard.io.formats import Detected, Format, Shape
 from steelyard.io.reading import read_qrels as read_any_qrels
-from steelyard.io.shapes import Shape
 from steelyard.io.text import Source
 from steelyard.judgments import Judgment, Judgments, judgment_of
 from steelyard.notes import Note, note
 from steelyard.qrels import Qrels
-from steelyard.wording import counted
 
 _FIELDS = {"query_id", "doc_id", "grade", "judge"}
 
@@ -87,9 +85,8 @@ def _parsed(content: bytes, path: Path, judge: str | None) -> tuple[list[Judgmen
                 torn.append(number)
             else:
                 wrong.append(f"line {number}: not a JSON object ({error})")
-    if wrong:
-        advice = "Expected one object per line with query_id, doc_id, grade and judge."
-        raise InputError.of_problems(f"{counted(len(wrong), 'wrong line')}:", wrong, advice, path)
+    advice = "Expected one object per line with query_id, doc_id, grade and judge."
+    InputError.refuse(wrong, "wrong line", "wrong lines", advice, path)
     return judgments, (note("torn-lines", file=path.name, lines=torn),) if torn else ()
 
 

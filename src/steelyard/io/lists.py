@@ -32,15 +32,11 @@ def unique_ids(values: Sequence[Any], column: str) -> tuple[list[str], tuple[Not
         headline = f"column {column!r} (query_id) is empty in {counted(len(missing), 'row')}:"
         raise InputError.of_problems(headline, missing, "Fill them in.")
     ids = text_ids(values, "query id", f"column {column!r}")
-    if len(set(ids)) < len(ids):
-        first: dict[str, int] = {}
-        twice = [
-            f"row {row}: {query!r}, as row {first[query]}"
-            for row, query in enumerate(ids, 1)
-            if first.setdefault(query, row) != row
-        ]
-        headline = f"{counted(len(twice), 'row repeats', 'rows repeat')} the query id of an earlier row:"
-        raise InputError.of_problems(headline, twice, "Keep one row per query.")
+    first: dict[str, int] = {}
+    places = [(row, query, first.setdefault(query, row)) for row, query in enumerate(ids, start=1)]
+    twice = [f"row {row}: {query!r}, as row {before}" for row, query, before in places if before != row]
+    earlier = "the query id of an earlier row"
+    InputError.refuse(twice, f"row repeats {earlier}", f"rows repeat {earlier}", "Keep one row per query.")
     numbers = any(not isinstance(value, str) for value in values)
     return ids, ((note("ids-are-numbers", role="query_id"),) if numbers else ())
 
@@ -210,9 +206,8 @@ def run_of_lists(
                 sizes = f"{counted(len(ranked), 'document')} and {counted(len(values), 'score')}"
                 problems.append(f"row {row + 1}: query {query!r} has {sizes}")
         listed[query] = ranked
-    if problems:
-        headline = f"{counted(len(problems), 'row has', 'rows have')} more or fewer scores than documents:"
-        raise InputError.of_problems(headline, problems, "Expected one score per document.")
+    more = "more or fewer scores than documents"
+    InputError.refuse(problems, f"row has {more}", f"rows have {more}", "Expected one score per document.")
     run = run_of_mapping(listed, name)
     run.notes = (*notes, *own_notes)
     if ignored:
@@ -350,8 +345,7 @@ def _rows(records: Iterable[Any], query: str) -> list[Row]:
     rows: list[Row] = []
     for record in records:
         doc_id, names = _document(record, query)
-        grade = find_name(names, "grade", required=False)
-        target = find_name(names, "target", required=False)
+        grade, target = (find_name(names, role, required=False) for role in ("grade", "target"))
         where = f"the judgments of query {query!r}"
         (doc,) = text_ids([doc_id], "document id", where)
         value = 1.0 if grade is None else record[grade]

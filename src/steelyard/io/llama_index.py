@@ -12,13 +12,11 @@ from steelyard.errors import InputError
 from steelyard.ids import kind_of
 from steelyard.io.columns import check_roles
 from steelyard.io.files import bare_name
-from steelyard.io.formats import Detected, Format, Layout
+from steelyard.io.formats import Detected, Format, Layout, Shape
 from steelyard.io.lists import qrels_of_mapping
-from steelyard.io.shapes import Shape
 from steelyard.io.text import Source
 from steelyard.notes import note
 from steelyard.qrels import Qrels
-from steelyard.wording import counted
 
 PARTS = ("queries", "corpus", "relevant_docs")
 _EXPECTED = (
@@ -65,9 +63,7 @@ def read_dataset(path: Path, *, unjudged: str = "keep") -> Dataset:
     for query, docs in relevant.items():
         if not isinstance(docs, list) or not all(isinstance(doc, str) and doc for doc in docs):
             problems.append(f"relevant_docs of query {query!r}: not a list of document ids")
-    if problems:
-        headline = f"{counted(len(problems), 'entry is', 'entries are')} not as expected:"
-        raise InputError.of_problems(headline, problems, _EXPECTED, path)
+    InputError.refuse(problems, "entry is not as expected", "entries are not as expected", _EXPECTED, path)
     documents, query_builder = CorpusBuilder(), QueriesBuilder()
     try:
         for doc_id, text in corpus.items():

@@ -16,12 +16,10 @@ from steelyard.errors import InputError, NoQrelsError, did_you_mean
 from steelyard.io import trec
 from steelyard.io.columns import check_roles
 from steelyard.io.files import bare_name, find_file, listing, required_file, run_name
-from steelyard.io.formats import Detected, Format, Layout
+from steelyard.io.formats import Detected, Format, Layout, Shape, is_ranked
 from steelyard.io.frames import run_of_frame
-from steelyard.io.shapes import Shape, is_ranked
-from steelyard.io.text import Source, bad_lines, line_blocks
+from steelyard.io.text import Source, bad_lines, finite, frame_columns, judgment_columns, line_blocks, number, shown
 from steelyard.io.trec import check_every_query, check_ids
-from steelyard.io.white_space import finite, frame_columns, judgment_columns, number, shown
 from steelyard.lazy import polars as pl
 from steelyard.notes import note
 from steelyard.qrels import Qrels
@@ -112,8 +110,12 @@ def read_dataset(
     split = split or (None if qrels_file is None else _split_of(qrels_file, "qrels"))
     queries_file = _of_split(folder, "queries", split, queries)
     documents, query_builder = CorpusBuilder(), QueriesBuilder()
-    _read_rows(passages, lambda fields: _add_document(documents, fields), _EXPECTED_PASSAGES)
-    _read_rows(queries_file, lambda fields: _add_query(query_builder, fields), _EXPECTED_QUERIES)
+
+    def add_page(doc_id: str, url: str, title: str, body: str) -> None:
+        documents.add(doc_id, body, title, metadata={"url": url} if url else None)
+
+    _read_rows(passages, {2: documents.add, 4: add_page}, _EXPECTED_PASSAGES)
+    _read_rows(queries_file, {2: query_builder.add}, _EXPECTED_QUERIES)
     judged_documents = Qrels.from_rows([]) if qrels_file is None else Qrels.read(qrels_file, format="msmarco")
     policy = unjudged or ("keep" if qrels_file is None else "drop")
     return assemble(folder.resolve().name, documents, query_builder, judged_documents, policy)
@@ -147,8 +149,8 @@ def _split_of(path: Path, kind: str) -> str:
     return bare_name(path).stem.replace(kind, "", 1).strip(".-_")
 
 
-def _read_rows(path: Path, use: Callable[[list[str]], None], expected: str) -> None:
-    """Pass the fields of every line to `use`; lines that it refuses are reported."""
+def _read_rows(path: Path, add_of: Mapping[int, Callable[..., object]], expected: str) -> None:
+    """Pass the fields of every line to the function for their number; lines that it refuses are reported."""
     problems: list[tuple[int, str]] = []
     number = 0
     for block in line_blocks(path):
@@ -157,32 +159,18 @@ def _read_rows(path: Path, use: Callable[[list[str]], None], expected: str) -> N
             if not line or line.isspace():
                 continue
             try:
-                use(line.removesuffix("\r").split("\t"))
+                fields = line.removesuffix("\r").split("\t")
+                if len(fields) not in add_of:
+                    raise InputError(counted(len(fields), "column"))
+                if not fields[0]:
+                    raise InputError("the id is empty")
+                add_of[len(fields)](*fields)
             except InputError as error:
                 problems.append((number, str(error)))
     if problems:
         raise bad_lines(path, problems, expected)
     if not number:
         raise InputError(f"the file is empty. {expected}", path)
-
-
-def _add_document(documents: CorpusBuilder, fields: list[str]) -> None:
-    if not fields[0]:
-        raise InputError("the id is empty")
-    if len(fields) == 2:
-        documents.add(fields[0], fields[1])
-    elif len(fields) == 4:
-        documents.add(fields[0], fields[3], fields[2], metadata={"url": fields[1]} if fields[1] else None)
-    else:
-        raise InputError(counted(len(fields), "column"))
-
-
-def _add_query(queries: QueriesBuilder, fields: list[str]) -> None:
-    if len(fields) != 2:
-        raise InputError(counted(len(fields), "column"))
-    if not fields[0]:
-        raise InputError("the id is empty")
-    queries.add(fields[0], fields[1])
 
 
 def _detect(shape: Shape) -> Detected | None:

@@ -16,10 +16,9 @@ from steelyard.checks import is_number
 from steelyard.errors import InputError, did_you_mean
 from steelyard.io.columns import check_roles
 from steelyard.io.files import errors_name, read_bytes, reading, run_name
-from steelyard.io.formats import Detected, Format
+from steelyard.io.formats import Detected, Format, Shape
 from steelyard.io.lists import run_of_lists
 from steelyard.io.published import Published
-from steelyard.io.shapes import Shape
 from steelyard.io.text import Source
 from steelyard.notes import note
 from steelyard.run import Run

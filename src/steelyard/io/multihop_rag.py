@@ -21,15 +21,13 @@ from steelyard.evidence.evidence import Evidence
 from steelyard.ids import kind_of
 from steelyard.io.columns import check_roles
 from steelyard.io.files import bare_name, find_file, listing, required_file, run_name
-from steelyard.io.formats import Detected, EvidenceReader, Format, Layout, run_or_qrels
+from steelyard.io.formats import Detected, EvidenceReader, Format, Layout, Shape, run_or_qrels
+from steelyard.io.frames import NamedColumns
 from steelyard.io.lists import run_of_mapping
-from steelyard.io.records import NamedColumns
-from steelyard.io.shapes import Shape
 from steelyard.io.text import Source
 from steelyard.notes import Note, note
 from steelyard.qrels import Qrels, Row
 from steelyard.run import Run
-from steelyard.wording import counted
 
 _IDS = ("doc_id", "chunk_id", "id")
 _EXPECTED_QUESTIONS = (
@@ -141,9 +139,7 @@ def _records(path: Path, text: str, expected: str) -> list[dict[str, Any]]:
     if not isinstance(content, list) or not content:
         raise InputError(f"{'an empty list' if content == [] else kind_of(content)}. {expected}", path)
     problems = [f"entry {n:,}: {problem}" for n, item in enumerate(content, 1) if (problem := _wrong(item, text))]
-    if problems:
-        headline = f"{counted(len(problems), 'entry is', 'entries are')} not as expected:"
-        raise InputError.of_problems(headline, problems, expected, path)
+    InputError.refuse(problems, "entry is not as expected", "entries are not as expected", expected, path)
     return content
 
 

@@ -13,25 +13,25 @@ from steelyard.qrels import Qrels
 from steelyard.run import Run
 
 
-def qrels_of(source: Any, columns: Mapping[str, str | None]) -> Qrels:
+def qrels_of(source: Any, columns: Mapping[str, str]) -> Qrels:
     """The qrels of an object; `columns` names the columns of a frame, or the fields of records, by role."""
     source = plain_form(source, "Qrels")
     if isinstance(source, Mapping):
         return qrels_of_mapping(source)
-    from steelyard.io.records import qrels_of_table
+    from steelyard.io.frames import qrels_of_table
 
-    return qrels_of_table(source, _named(columns))
+    return qrels_of_table(source, columns)
 
 
-def run_of(source: Any, columns: Mapping[str, str | None]) -> Run:
+def run_of(source: Any, columns: Mapping[str, str]) -> Run:
     """The run of an object; `columns` as for `qrels_of`."""
     name = None if is_frame(source) else getattr(source, "name", None)
     source = plain_form(source, "Run")
     if isinstance(source, Mapping):
         return run_of_mapping(source, name)
-    from steelyard.io.records import run_of_table
+    from steelyard.io.frames import run_of_table
 
-    return run_of_table(source, _named(columns), name)
+    return run_of_table(source, columns, name)
 
 
 def _is_columns(source: Mapping[Any, Any]) -> bool:
@@ -42,10 +42,6 @@ def _is_columns(source: Mapping[Any, Any]) -> bool:
     lists = all(isinstance(column, (list, tuple)) for column in source.values())
     named = all(keys.intersection(NAMES[role]) for role in ("query_id", "doc_id"))
     return lists and named and len(set(map(len, source.values()))) == 1
-
-
-def _named(columns: Mapping[str, str | None]) -> dict[str, str]:
-    return {role: str(name) for role, name in columns.items() if name is not None}
 
 
 def plain_form(source: Any, kind: Literal["Qrels", "Run"]) -> Any:

@@ -8,8 +8,8 @@ from typing import Any
 
 from steelyard.evidence.evidence import Evidence
 from steelyard.io.formats import EvidenceReader, Format, run_or_qrels
+from steelyard.io.frames import NamedColumns, json_list, listed_rows, listed_run
 from steelyard.io.lists import qrels_of_lists
-from steelyard.io.records import NamedColumns, json_list, listed_rows, listed_run
 from steelyard.io.text import Source
 from steelyard.qrels import Qrels
 

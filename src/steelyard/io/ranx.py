@@ -9,11 +9,10 @@ from typing import Any
 
 from steelyard.errors import InputError
 from steelyard.io.columns import check_roles
-from steelyard.io.files import compress, run_name, unpack_lz4
-from steelyard.io.formats import Detected, Format, Kind
-from steelyard.io.json import one_score_each, read_qrels, read_run, rows_by_query
+from steelyard.io.files import compress, optional, run_name, unpack_lz4
+from steelyard.io.formats import Detected, Format, Kind, Shape
+from steelyard.io.json import grades_by_query, one_score_each, read_qrels, read_run, rows_by_query
 from steelyard.io.lists import qrels_of_lists, run_of_lists
-from steelyard.io.shapes import Shape
 from steelyard.io.text import Source
 from steelyard.io.trec import check_no_targets, check_whole_grades, scored_frame
 from steelyard.qrels import Qrels
@@ -46,13 +45,10 @@ def _scores(run: Run) -> dict[str, dict[str, float | None]]:
     return {query: one_score_each(query, documents) for query, documents in rows.items()}
 
 
-def _grades(qrels: Qrels) -> dict[str, dict[str, int]]:
+def _grades(qrels: Qrels) -> dict[str, dict[str, float]]:
     check_no_targets(qrels, "ranx")
     check_whole_grades(qrels, "ranx")
-    judged: dict[str, dict[str, int]] = {query: {} for query in qrels.queries}
-    for query, doc, grade, _ in qrels.frame.drop_nulls("doc_id").iter_rows():
-        judged[query][doc] = int(grade)
-    return judged
+    return grades_by_query(qrels)
 
 
 def _json(content: Any) -> bytes:
@@ -65,12 +61,7 @@ def _packed(content: Any) -> bytes:
 
 
 def _cbor() -> Any:
-    try:
-        import cbor2
-    except ImportError:
-        advice = "pip install 'steelyard[lz4]', or save the run as JSON."
-        raise InputError(f"ranx .lz4 files need the package cbor2: {advice}") from None
-    return cbor2
+    return optional("cbor2", "ranx .lz4 files need", "pip install 'steelyard[lz4]', or save the run as JSON.")
 
 
 def _detect_lz4(shape: Shape) -> Detected | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -100,20 +101,16 @@ def folder_error(folder: Path, kind: Kind) -> InputError:
     shown = [path for path in sorted(folder.iterdir()) if not path.name.startswith(".")]
     below = [path for sub in shown if sub.is_dir() for path in sorted(sub.iterdir())]
     files = [path for path in (*shown, *below) if path.is_file() and not path.name.startswith(".")]
-    candidates = [path for path in files[:100] if _could_be(path, kind)]
+    candidates = []
+    for path in files[:100]:
+        with suppress(InputError):
+            candidates += [path] if sniff(path).kind in (kind, "either") else []
     if candidates:
         more = f" and {len(candidates) - 5} more" if len(candidates) > 5 else ""
         hint = f"Did you mean one of these: {', '.join(map(str, candidates[:5]))}{more}?"
     else:
         hint = f"Nothing in it can be read as {singular(kind)}; it holds {listing(folder)}."
     return InputError(f"this is a folder; expected a file with {singular(kind)}. {hint}", folder)
-
-
-def _could_be(path: Path, kind: Kind) -> bool:
-    try:
-        return sniff(path).kind in (kind, "either")
-    except InputError:
-        return False
 
 
 @dataclass(frozen=True)

@@ -14,17 +14,14 @@ from steelyard.errors import InputError, did_you_mean
 from steelyard.frames import parquet_bytes
 from steelyard.io.columns import NAMES, QRELS_LISTS, RUN_LISTS, first_named, kind_of_table
 from steelyard.io.files import UNNAMED, bare_name, errors_name, run_name
-from steelyard.io.formats import Detected, Format, Layout, name_them, run_or_qrels
-from steelyard.io.frames import is_constant
+from steelyard.io.formats import Detected, Format, Layout, Shape, name_them, run_or_qrels
+from steelyard.io.frames import is_constant, qrels_of_table, run_of_table
 from steelyard.io.lists import list_of
-from steelyard.io.records import qrels_of_table, run_of_table
-from steelyard.io.shapes import Shape
-from steelyard.io.text import Source, read_table, table_bytes
+from steelyard.io.text import Source, read_table
 from steelyard.lazy import polars as pl
 from steelyard.notes import note
 from steelyard.qrels import Qrels, Row
 from steelyard.run import Run
-from steelyard.wording import counted
 
 
 def run_table(run: Run) -> pl.DataFrame:
@@ -153,9 +150,8 @@ def read_table_dataset(
                     query_ids.append(f"{doc_id}-{counts[doc_id]}")  # numbered within their document
                     builder.add(query_ids[-1], row[column], {name: row[name] for name in columns if row[name]})
                     judgments += [(query_ids[-1], *judgment) for judgment in judged]
-        if problems:
-            expected = "Expected an id in every row, and lists as [\"d1\", \"d2\"] or ['d1', 'd2']."
-            raise InputError.of_problems(f"{counted(len(problems), 'row')} not as expected:", problems, expected)
+        expected = "Expected an id in every row, and lists as [\"d1\", \"d2\"] or ['d1', 'd2']."
+        InputError.refuse(problems, "row not as expected", "rows not as expected", expected)
         qrels, findings = qrels_of_rows(judgments, query_ids)
         notes = [] if id else [note("documents-numbered")]
         if len(seen) < len(rows):
@@ -204,10 +200,8 @@ def _roles(header: Sequence[str], named: Mapping[str, Any]) -> tuple[list[str], 
     single["id"] = single["id"] or first_named(header, _ID_NAMES)
     queries, columns = (_columns(header, role, named[role]) for role in ("queries", "columns"))
     document = named["document"]
-    if document == "all" and "all" not in header:
-        cells = list(header)
-    elif document == "rest" and "rest" not in header:
-        taken = {*queries, *columns, *single.values()}
+    if document in ("all", "rest") and document not in header:
+        taken = {*queries, *columns, *single.values()} if document == "rest" else ()
         cells = [name for name in header if name not in taken]
     else:
         cells = _columns(header, "document", document)
@@ -261,8 +255,8 @@ def _text_format(name: str, separator: str, called: str, **more: Any) -> Format:
             "qrels": lambda source, columns: qrels_of_table(read_table(source, separator), columns),
         },
         writes={
-            "run": lambda run: table_bytes(run_table(run), separator),
-            "qrels": lambda qrels: table_bytes(qrels_table(qrels), separator),
+            "run": lambda run: run_table(run).write_csv(separator=separator).encode(),
+            "qrels": lambda qrels: qrels_table(qrels).write_csv(separator=separator).encode(),
         },
         seconds=True,
         **more,

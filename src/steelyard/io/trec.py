@@ -19,10 +19,8 @@ from steelyard.alignment.ranking import ranked_rows
 from steelyard.errors import InputError
 from steelyard.io.columns import check_roles
 from steelyard.io.files import read_bytes, run_name, unchanged
-from steelyard.io.formats import Detected, Format
-from steelyard.io.shapes import Shape, is_ranked
-from steelyard.io.text import Source
-from steelyard.io.white_space import finite, frame_columns, judgment_columns, number, shown
+from steelyard.io.formats import Detected, Format, Shape, is_ranked
+from steelyard.io.text import Source, finite, frame_columns, judgment_columns, number, shown
 from steelyard.lazy import polars as pl
 from steelyard.native import PIECE, kernel
 from steelyard.notes import Note, Severity, note
@@ -32,12 +30,10 @@ from steelyard.safe_text import utf8
 from steelyard.wording import counted
 
 _NO_SPACES = "Ids with white space are not possible in a TREC file: use CSV, JSON or Parquet."
-EXPECTED_RUN = (
-    "Expected 6 columns, separated by white space: query Q0 document rank score tag (the tag may be missing). "
-    f"{_NO_SPACES}"
-)
-EXPECTED_QRELS = f"Expected 4 columns, separated by white space: query iteration document grade. {_NO_SPACES}"
-_EXPECTED_DIVERSITY = "Expected 4 columns, separated by white space: topic subtopic document judgment."
+_COLUMNS = "columns, separated by white space:"
+EXPECTED_RUN = f"Expected 6 {_COLUMNS} query Q0 document rank score tag (the tag may be missing). {_NO_SPACES}"
+EXPECTED_QRELS = f"Expected 4 {_COLUMNS} query iteration document grade. {_NO_SPACES}"
+_EXPECTED_DIVERSITY = f"Expected 4 {_COLUMNS} topic subtopic document judgment."
 _QRELS_COLUMNS = ("query_id", "iteration", "doc_id", "grade")
 _LARGEST_REGULAR = 1 << 28
 
@@ -307,25 +303,20 @@ def check_ids(frame: pl.DataFrame, columns: Sequence[str], format: str) -> None:
         unfit = pl.col(column).str.contains(_BREAKS_COLUMN) | (pl.col(column) == "")
         if column == "query_id":
             unfit |= pl.col(column).str.starts_with("#") | pl.col(column).str.starts_with("\ufeff")
-        bad = frame.filter(unfit)[column].unique(maintain_order=True).to_list()
-        if bad:
-            headline = f"{counted(len(bad), 'value')} of {column} cannot be written to a {format} file:"
-            why = "Its columns are separated by white space, and # starts a comment."
-            raise InputError.of_problems(headline, list(map(repr, bad)), f"{why} Write 'csv', 'json' or 'parquet'.")
+        bad = list(map(repr, frame.filter(unfit)[column].unique(maintain_order=True).to_list()))
+        unfit_for = f"of {column} cannot be written to a {format} file"
+        why = "Its columns are separated by white space, and # starts a comment. Write 'csv', 'json' or 'parquet'."
+        InputError.refuse(bad, f"value {unfit_for}", f"values {unfit_for}", why)
 
 
 def check_every_query(queries: Iterable[str], written: Iterable[str], format: str) -> None:
     """Refuse a query without rows: it would be missing from the file."""
     kept = set(written)
-    lost = [query for query in queries if query not in kept]
-    if lost:
-        count = counted(len(lost), "query has", "queries have")
-        raise InputError.of_problems(
-            f"{count} no documents, which a {format} file cannot express:",
-            list(map(repr, lost)),
-            "Write 'csv', 'json', 'jsonl' or 'parquet', which keep them, or drop the queries: "
-            "convert --set drop_empty=yes, or without_empty() in Python.",
-        )
+    lost = [repr(query) for query in queries if query not in kept]
+    none = f"no documents, which a {format} file cannot express"
+    advice = "Write 'csv', 'json', 'jsonl' or 'parquet', which keep them, or drop the queries: "
+    advice += "convert --set drop_empty=yes, or without_empty() in Python."
+    InputError.refuse(lost, f"query has {none}", f"queries have {none}", advice)
 
 
 def check_order(frame: pl.DataFrame, format: str) -> None:

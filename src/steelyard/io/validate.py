@@ -11,10 +11,9 @@ from statistics import median
 import numpy as np
 
 from steelyard.errors import InputError
-from steelyard.io.dataset_files import read_queries
+from steelyard.io.datasets import read_queries
 from steelyard.io.files import bare_name, reading, streams_read_once
-from steelyard.io.formats import Detected, Kind, detect, format_named
-from steelyard.io.shapes import POOL, is_pool, is_pool_header
+from steelyard.io.formats import POOL, Detected, Kind, detect, format_named, is_pool, is_pool_header
 from steelyard.io.text import Source, shortened
 from steelyard.io.trec import rising_scores
 from steelyard.lazy import polars as pl

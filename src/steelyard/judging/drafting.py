@@ -23,7 +23,7 @@ from steelyard.checks import whole_number
 from steelyard.chunking import Sentence
 from steelyard.datasets import Corpus
 from steelyard.errors import InputError, did_you_mean
-from steelyard.io.dataset_files import read_corpus, read_queries
+from steelyard.io.datasets import read_corpus, read_queries
 from steelyard.judging import draft_checks as checks
 from steelyard.judging import prompts
 from steelyard.judging.client import Answer, Client, Endpoint, Question, Reader, RequestPlan

@@ -19,7 +19,7 @@ from steelyard.errors import InputError, SteelyardError
 from steelyard.evaluation import evaluate
 from steelyard.evidence import Evidence
 from steelyard.io.beir import document_records
-from steelyard.io.dataset_files import read_corpus
+from steelyard.io.datasets import read_corpus
 from steelyard.io.files import read_bytes, reading, write_file
 from steelyard.io.json import json_lines
 from steelyard.judging.draft_checks import words

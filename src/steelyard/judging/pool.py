@@ -28,7 +28,7 @@ from steelyard.checks import whole_number
 from steelyard.datasets import Dataset
 from steelyard.errors import InputError, MeasureError, did_you_mean, problem_report
 from steelyard.io.files import streams_read_once, write_file
-from steelyard.io.shapes import is_pool_header
+from steelyard.io.formats import is_pool_header
 from steelyard.io.text import Source
 from steelyard.judging import candidates
 from steelyard.judging.candidates import Design, Pairs
