@@ -17,11 +17,10 @@ from steelyard.errors import did_you_mean
 from steelyard.ids import kind_of
 from steelyard.lazy import polars as pl
 from steelyard.retrievers import base
-from steelyard.retrievers.adapters.targets import identity_of, instantiated, load_target
 from steelyard.retrievers.base import CheckedCorpus, Ranked, RetrieverError, Self, Staged, best, ranked, top_k
 from steelyard.retrievers.embeddings import LSA, Embedded, Embedder, Vectors, embedding_model, fit, shared_vectors
 from steelyard.retrievers.settings import Declared, setting
-from steelyard.retrievers.source_code import describe_callable
+from steelyard.retrievers.targets import describe_callable, identity_of, instantiated, load_target
 from steelyard.retrievers.tokenizers import Tokenizer, describe_tokenizer, tokenizer_of
 from steelyard.wording import counted
 

@@ -25,9 +25,9 @@ import numpy.typing as npt
 
 from steelyard.io.files import written_atomically
 from steelyard.lazy import special
-from steelyard.retrievers.adapters.targets import package
 from steelyard.retrievers.base import RetrieverError, unknown
 from steelyard.retrievers.postings import Floats, postings
+from steelyard.retrievers.targets import package
 
 Singles = npt.NDArray[np.float32]
 

@@ -9,11 +9,11 @@ from typing import Any
 from urllib.parse import urlsplit
 from uuid import uuid4
 
-from steelyard.retrievers.adapters.engines import PASSES, Kept, VectorEngine, opened, private_copy
-from steelyard.retrievers.adapters.targets import instantiated, load_target
+from steelyard.retrievers.adapters.base import PASSES, Kept, VectorEngine, opened, private_copy
 from steelyard.retrievers.base import CheckedCorpus
 from steelyard.retrievers.embeddings import Vectors
 from steelyard.retrievers.settings import setting
+from steelyard.retrievers.targets import instantiated, load_target
 
 
 class Chroma(VectorEngine):

@@ -11,9 +11,9 @@ from steelyard.masking import from_environment
 from steelyard.retrievers.adapters.base import Wrapped, ask_each
 from steelyard.retrievers.adapters.documents import DocIds, keys_of
 from steelyard.retrievers.adapters.http import JsonService, filled
-from steelyard.retrievers.adapters.targets import identity_of, instantiated, load_target
 from steelyard.retrievers.base import RetrieverError
 from steelyard.retrievers.settings import setting
+from steelyard.retrievers.targets import identity_of, instantiated, load_target
 
 
 class Elasticsearch(Wrapped):

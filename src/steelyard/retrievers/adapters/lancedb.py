@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Any, Literal
 
-from steelyard.retrievers.adapters.engines import PASSES, Kept, VectorEngine, id_column, opened, text_column
+from steelyard.retrievers.adapters.base import PASSES, Kept, VectorEngine, id_column, opened, text_column
 from steelyard.retrievers.base import CheckedCorpus
 from steelyard.retrievers.dense import Dense
 from steelyard.retrievers.embeddings import Vectors

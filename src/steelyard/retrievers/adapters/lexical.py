@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from steelyard.retrievers import base
-from steelyard.retrievers.adapters.engines import WORD, Engine, Kept
-from steelyard.retrievers.adapters.targets import package
+from steelyard.retrievers.adapters.base import WORD, Engine, Kept
 from steelyard.retrievers.base import CheckedCorpus, Ranked, Self, unknown
 from steelyard.retrievers.embeddings import Vectors
 from steelyard.retrievers.settings import Declared, setting
+from steelyard.retrievers.targets import package
 from steelyard.temporary import temporary_folder
 
 _HEAP = 128_000_000

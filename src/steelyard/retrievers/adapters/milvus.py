@@ -7,11 +7,11 @@ import os
 from pathlib import Path
 from typing import Any, Literal
 
-from steelyard.retrievers.adapters.engines import PASSES, Kept, VectorEngine, opened, private_copy
-from steelyard.retrievers.adapters.targets import package
+from steelyard.retrievers.adapters.base import PASSES, Kept, VectorEngine, opened, private_copy
 from steelyard.retrievers.base import CheckedCorpus
 from steelyard.retrievers.embeddings import Vectors
 from steelyard.retrievers.settings import setting
+from steelyard.retrievers.targets import package
 from steelyard.temporary import temporary_folder
 
 _HNSW, _IVF = ("hnsw",), ("ivf",)

@@ -14,12 +14,12 @@ from typing import Any, Literal
 from uuid import uuid4
 
 from steelyard.masking import masked
-from steelyard.retrievers.adapters import engines
-from steelyard.retrievers.adapters.engines import PASSES, WORD, Engine, Kept, VectorEngine
-from steelyard.retrievers.adapters.targets import package
+from steelyard.retrievers.adapters import base as engines
+from steelyard.retrievers.adapters.base import PASSES, WORD, Engine, Kept, VectorEngine
 from steelyard.retrievers.base import CheckedCorpus, RetrieverError
 from steelyard.retrievers.embeddings import Vectors
 from steelyard.retrievers.settings import setting
+from steelyard.retrievers.targets import package
 from steelyard.temporary import OPEN_TO_ALL, temporary_folder
 
 _HNSW, _IVF = ("hnsw",), ("ivfflat",)

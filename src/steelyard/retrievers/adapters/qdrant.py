@@ -6,12 +6,12 @@ import warnings
 from collections.abc import Mapping
 from typing import Any
 
-from steelyard.retrievers.adapters.engines import PASSES, Kept, VectorEngine, opened
-from steelyard.retrievers.adapters.targets import identity_of, instantiated, load_target, package
+from steelyard.retrievers.adapters.base import PASSES, Kept, VectorEngine, opened
 from steelyard.retrievers.base import CheckedCorpus
 from steelyard.retrievers.dense import Dense
 from steelyard.retrievers.embeddings import Vectors
 from steelyard.retrievers.settings import setting
+from steelyard.retrievers.targets import identity_of, instantiated, load_target, package
 
 _OWN = "documents"
 _BATCH = 512

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from steelyard.checks import unknown_name
-from steelyard.retrievers.adapters import engines
+from steelyard.retrievers.adapters import base as engines
+from steelyard.retrievers.adapters.base import PASSES, WORD, Engine, Kept, VectorEngine
 from steelyard.retrievers.adapters.documents import HASH
-from steelyard.retrievers.adapters.engines import PASSES, WORD, Engine, Kept, VectorEngine
-from steelyard.retrievers.adapters.targets import package
 from steelyard.retrievers.base import CheckedCorpus, RetrieverError
 from steelyard.retrievers.embeddings import Vectors
 from steelyard.retrievers.settings import setting
+from steelyard.retrievers.targets import package
 from steelyard.temporary import temporary_folder
 
 

@@ -9,8 +9,8 @@ from typing import Any
 from steelyard.checks import unknown_name
 from steelyard.errors import InputError, SteelyardError
 from steelyard.io.dataset_files import DOCUMENT_IDS, find_column
+from steelyard.retrievers.adapters.base import Engine, text_column
 from steelyard.retrievers.adapters.chroma import Chroma
-from steelyard.retrievers.adapters.engines import Engine, text_column
 from steelyard.retrievers.adapters.lancedb import LanceDB
 from steelyard.retrievers.adapters.postgres import PostgresFts
 from steelyard.retrievers.adapters.qdrant import Qdrant
