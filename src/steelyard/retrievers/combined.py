@@ -75,7 +75,6 @@ class Hybrid(Declared):
         ]
 
     def settings(self) -> dict[str, Any]:
-        """Everything that its results depend on."""
         of = [part.settings() for part in self.parts]
         return {"retriever": self.retriever, "of": of, "fusion": self._recipe.settings(), "depth": self.depth}
 

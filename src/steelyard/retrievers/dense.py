@@ -247,7 +247,6 @@ class Dense(Declared):
         return lists
 
     def settings(self) -> dict[str, Any]:
-        """Everything that its results depend on."""
         return self._model_settings | describe_filter(self.filter, self.label)
 
     @cached_property

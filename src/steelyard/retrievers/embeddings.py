@@ -26,7 +26,7 @@ import numpy.typing as npt
 from steelyard.io.files import written_atomically
 from steelyard.lazy import special
 from steelyard.retrievers.base import RetrieverError, unknown
-from steelyard.retrievers.postings import Floats, postings
+from steelyard.retrievers.postings import Floats, text_postings
 from steelyard.retrievers.targets import package
 
 Singles = npt.NDArray[np.float32]
@@ -75,7 +75,7 @@ def fit(texts: Sequence[str], tokenize: Callable[[str], Sequence[str]], dimensio
     """
     from scipy import sparse
 
-    index = postings(map(tokenize, texts))
+    index = text_postings(texts, tokenize)
     frequencies = np.diff(index.starts)
     idf = 1 + np.log((len(texts) + 1) / (frequencies + 1))
     weights = (1 + np.log(index.counts)) * np.repeat(idf, frequencies)

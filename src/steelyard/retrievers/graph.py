@@ -250,8 +250,7 @@ class GraphRetriever(Declared):
         return 0 if self._index is None else self._dense.size_in_bytes() + self._index[1].nbytes
 
     def settings(self) -> dict[str, Any]:
-        """Everything that its results depend on."""
-        return {"retriever": self.retriever, **self._declared_values(), "embedding": self._dense.settings()}
+        return super().settings() | {"embedding": self._dense.settings()}
 
     def _cells(self, graph: DocumentGraph) -> int:
         """The numbers that a query needs in memory besides its cosines, for the size of a block of queries."""

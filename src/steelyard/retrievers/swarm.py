@@ -141,8 +141,7 @@ class SwarmRerank(GraphRetriever):
             raise self._error("votes, quality and dense are all 0; give one of them a weight.")
 
     def settings(self) -> dict[str, Any]:
-        """Everything that its results depend on."""
-        return {**super().settings(), "leap_when": list(self.leap_when)}
+        return super().settings() | {"leap_when": list(self.leap_when)}
 
     def _cells(self, graph: DocumentGraph) -> int:
         candidates = min(self.candidates, len(graph))

@@ -55,6 +55,8 @@ class Wrapped(Declared):
 
     score_path = "score"
     """Path to the score of a document."""
+    _source: Dense | None = None
+    """What embeds the queries, if they are searched by their vectors."""
 
     folder: str | Path | None = setting(
         "the folder of relative paths and of modules; the working directory by default", default=None
@@ -67,8 +69,8 @@ class Wrapped(Declared):
 
     @property
     def needs_corpus(self) -> bool:
-        """Whether it indexes a corpus: it searches an index of its own."""
-        return False
+        """Whether lsa is fitted on the corpus; nothing else is, as it searches an index of its own."""
+        return self._source is not None and self._source.model == "lsa"
 
     def keep_texts(self, keep: Keep | None) -> None:
         """Pass the text of every document that it returns to `keep`, with its id."""
@@ -79,7 +81,9 @@ class Wrapped(Declared):
         self._identity: dict[str, Any] = {}
 
     def index(self, corpus: Mapping[str, str]) -> Self:
-        """Index nothing; if ids are found by text, keep the texts of the corpus."""
+        """Index nothing; if ids are found by text, keep the texts of the corpus. lsa is fitted on the corpus."""
+        if self._source is not None and self._source.model == "lsa":
+            self._source.index(corpus)
         self._ids.learn(corpus)
         return self
 
@@ -159,7 +163,6 @@ class Engine(Wrapped):
         super()._set_up()
         if self.module:
             self._package = package(self.module, self.extra, self.retriever)
-        self._source: Dense | None = None
         self._row_ids: list[str] | None = None
         self._folder: Path | None = None
         self._bytes = 0
@@ -172,7 +175,7 @@ class Engine(Wrapped):
     @property
     def needs_corpus(self) -> bool:
         """Whether the corpus is indexed; an existing collection needs none, unless lsa is fitted on the corpus."""
-        return not self._existing or (self._source is not None and self._source.model == "lsa")
+        return not self._existing or super().needs_corpus
 
     def _target_identity(self) -> dict[str, Any]:
         """What identifies the target, for the cache of results."""
@@ -191,6 +194,24 @@ class Engine(Wrapped):
     def _open(self) -> Any:
         raise NotImplementedError
 
+    def _opened(self, value: Any) -> Any:
+        """A setting with a URL or a key, ${VARIABLE} read from the environment; secrets are kept out of messages."""
+        remember_settings(value)
+        return from_environment(value, self.label, RetrieverError)
+
+    def _text_column(self, columns: Sequence[str]) -> str | None:
+        """The column of an existing table with the texts: the one that is named, or the first with a usual name."""
+        if self.text is not None and self.text not in columns:
+            raise self._error(unknown_name("column in `text`", self.text, columns))
+        return self.text or next((name for name in TEXT_NAMES if name in columns), None)
+
+    def _id_column(self, text: str | None) -> str:
+        """The column to select as the id: that of the texts for `hash`, which identifies documents by them."""
+        chosen = str(vars(self)["id"])
+        if chosen == HASH and text is None:
+            raise self._error("`id: hash` identifies documents by their texts; set `text` to their column.")
+        return text if chosen == HASH and text is not None else chosen
+
     def _path(self, what: str, path: Any = None) -> Path:
         """A file or folder that a target names; an error if there is none."""
         full_path = Path(self.folder or ".", self.target if path is None else path)
@@ -201,8 +222,6 @@ class Engine(Wrapped):
     def index(self, corpus: Mapping[str, str]) -> Self:
         """Index the corpus; an existing collection is left as it is."""
         if self._existing:
-            if self._source is not None and self._source.model == "lsa":
-                self._source.index(corpus)
             return super().index(corpus)
         documents = checked_corpus(corpus, self.label)
         source = self._source
@@ -226,7 +245,6 @@ class Engine(Wrapped):
         return [[(ids[position], float(score)) for position, score in answer] for answer in answers]
 
     def settings(self) -> dict[str, Any]:
-        """Everything that its results depend on, as far as it is known."""
         values = {"retriever": self.retriever, **self._package_version(), **self._declared_values(), **self._identity}
         values |= {} if self.text is None else {"text": self.text}
         return values | ({"id": self._ids.setting} if self._existing else {})
@@ -282,7 +300,6 @@ class VectorEngine(Engine):
         describe_filter(self.filter, self.label)
 
     def settings(self) -> dict[str, Any]:
-        """Everything that its results depend on, as far as it is known."""
         values = super().settings()
         if self._source is not None:
             values["of"] = {key: value for key, value in self._source.settings().items() if key != "filter"}
@@ -307,36 +324,6 @@ class VectorEngine(Engine):
         if not isinstance(source, Dense):
             raise self._error(f"`of` is {source.label}, which has no vectors; expected a dense retriever.")
         return source
-
-
-def opened(value: Any, label: str) -> Any:
-    """A setting with a URL or a key, ${VARIABLE} read from the environment; secrets are kept out of messages."""
-    remember_settings(value)
-    return from_environment(value, label, RetrieverError)
-
-
-def text_column(columns: Sequence[str], named: str | None, label: str) -> str | None:
-    """The column of an existing table with the texts: the one that is named, or the first with a usual name.
-
-    >>> text_column(["id", "body"], None, "pgvector")
-    'body'
-    """
-    if named is not None and named not in columns:
-        raise RetrieverError(f"{label}: {unknown_name('column in `text`', named, columns)}")
-    return named or next((name for name in TEXT_NAMES if name in columns), None)
-
-
-def id_column(chosen: str, text: str | None, label: str) -> str:
-    """The column to select as the id: that of the texts for `hash`, which identifies documents by them.
-
-    >>> id_column("key", "body", "pgvector"), id_column("hash", "body", "pgvector")
-    ('key', 'body')
-    """
-    if chosen != HASH:
-        return chosen
-    if text is None:
-        raise RetrieverError(f"{label}: `id: hash` identifies documents by their texts; set `text` to their column.")
-    return text
 
 
 def found_rows(rows: Sequence[Sequence[Any]]) -> list[Any]:

@@ -1,4 +1,4 @@
-"""HTTP: a service that returns JSON, and the templates of its requests."""
+"""Services over HTTP: one that returns JSON, and an index of Elasticsearch or OpenSearch."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import base64
 import json
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from http.client import HTTPException
 from typing import Any
@@ -18,10 +18,11 @@ from steelyard.ids import kind_of
 from steelyard.masking import from_environment, masked, masked_settings, remember, remember_settings
 from steelyard.retrievers.adapters import documents
 from steelyard.retrievers.adapters.base import Wrapped, ask_each
-from steelyard.retrievers.adapters.documents import EVERY, HASH, DocIds, MissingError, steps_of
-from steelyard.retrievers.base import Ranked, RetrieverError, Self
+from steelyard.retrievers.adapters.documents import EVERY, HASH, DocIds, MissingError, keys_of, steps_of
+from steelyard.retrievers.base import Ranked, RetrieverError
 from steelyard.retrievers.dense import Dense
 from steelyard.retrievers.settings import setting
+from steelyard.retrievers.targets import identity_of, instantiated, load_target
 from steelyard.web import LARGEST_LIST, WRONG_ANSWER, AnswerError, json_value, opened, read_body, start_of
 from steelyard.wording import counted
 
@@ -245,28 +246,17 @@ class Http(Wrapped):
             missing = f"`body` has {_VECTOR}, which needs `model`, the model that embeds the query."
             extra = f"`model` embeds the query for {_VECTOR}, which `body` does not have."
             raise RetrieverError(f"{label}: {missing if self.model is None else extra}")
-        self._dense = None if self.model is None else Dense(model=self.model, folder=self.folder, name=label)
+        self._source = None if self.model is None else Dense(model=self.model, folder=self.folder, name=label)
         self._service = JsonService(self.target, self.body, self)
         self._paths = {name: _path(getattr(self, name), name, label) for name in ("id", "score", "text")}
         self._ids = DocIds(self.id or "id", label)
         self._identity = {"target": self._service.shown, "headers": sorted(self._service.headers)}
-        if self._dense is not None:
-            self._identity["model"] = self._dense.settings()
-
-    @property
-    def needs_corpus(self) -> bool:
-        """Whether lsa is fitted on the corpus."""
-        return self._dense is not None and self._dense.model == "lsa"
-
-    def index(self, corpus: Mapping[str, str]) -> Self:
-        """Index nothing; if ids are found by text, keep the texts of the corpus. lsa is fitted on the corpus."""
-        if self._dense is not None and self._dense.model == "lsa":
-            self._dense.index(corpus)
-        return super().index(corpus)
+        if self._source is not None:
+            self._identity["model"] = self._source.settings()
 
     def _ask(self, queries: list[str], k: int) -> list[Any]:
         def ask(query: str) -> Any:
-            vector = None if self._dense is None else self._dense.model_vectors([query])[0].tolist()
+            vector = None if self._source is None else self._source.model_vectors([query])[0].tolist()
             return self._service.ask(query, k, vector)
 
         return ask_each(ask, queries, self.concurrency)
@@ -322,3 +312,78 @@ def _path(setting: str | None, what: str, label: str) -> list[str | int] | None:
             f"{label}: `{what}` is {setting!r}; expected a JSON path with [*] for the list, as in results[*].id."
         )
     return steps
+
+
+class Elasticsearch(Wrapped):
+    """An existing index of Elasticsearch or OpenSearch. Nothing is written to it.
+
+    A search that timed out in the cluster, or failed on some shards, is an error, since its list is incomplete.
+    """
+
+    retriever = "elasticsearch"
+    labelled_by = ("name", "index_name")
+
+    target: Any = setting(
+        "the URL of the index, `http://localhost:9200/passages`, which needs no package; or a client, as an object or "
+        "`package.module:attribute`, with `index`",
+        default=None,
+        kw_only=False,
+    )
+    index_name: str | None = setting("the name of the index, for a client", default=None, alias="index")
+    field: str = setting("the field that is searched, by a `match` query", default="text", key=None)
+    query: Mapping[str, Any] | None = setting(
+        "the whole body of the search instead, with {query} and {k} filled in; its size is k unless it has its own",
+        default=None,
+        key=None,
+    )
+    id: str = setting(
+        "`id` is the hit's `_id`; or `metadata.KEY`, a field of its `_source`; or `hash`, of the field searched",
+        default="id",
+    )
+    headers: Mapping[str, str] | None = setting(default=None)
+    timeout: float = setting(default=10.0, low=1e-3)
+    retries: int = setting(default=2)
+    concurrency: int = setting(default=1, low=1)
+
+    def _label(self) -> str:
+        at_url = urlsplit(self.target).path.strip("/") if self._is_url() else ""
+        return str(self.name or self.index_name or at_url or self.retriever)
+
+    def _is_url(self) -> bool:
+        return isinstance(self.target, str) and "://" in self.target
+
+    def _set_up(self) -> None:
+        label, index = self.label, self.index_name
+        match = {"query": {"match": {self.field: "{query}"}}}
+        body = {"size": "{k}", **(match if self.query is None else self.query)}
+        if self._is_url():
+            base = self.target.rstrip("/") + (f"/{index}" if index else "")
+            service = JsonService(f"{base}/_search", body, self)
+            self._identity = {"target": service.shown, "version": self.version}
+            self._search: Callable[[str, int], Any] = service.ask
+        else:
+            client = instantiated(load_target(self.target, self.retriever, self.folder), label)
+            if not hasattr(client, "search"):
+                problem = f"{label}: {kind_of(client)} has no `search`;"
+                raise RetrieverError(f"{problem} expected a URL, or a client of Elasticsearch or OpenSearch.")
+            if index is None:
+                raise RetrieverError(f"{label}: a client needs `index`, the name of the index to search.")
+            sent = from_environment(body, label, RetrieverError)
+            self._search = lambda query, k: client.search(index=index, body=filled(sent, query, k))
+            self._identity = identity_of(self.target, self.version)
+        self._identity["query"] = body
+        self._ids = DocIds(self.id, label, f"_source.{self.field}")
+
+    def _ask(self, queries: list[str], k: int) -> list[Any]:
+        return ask_each(lambda query: self._hits(self._search(query, k)), queries, self.concurrency)
+
+    def _hits(self, answer: Any) -> Any:
+        answer = getattr(answer, "body", answer)
+        hits = answer.get("hits") if isinstance(answer, Mapping) else None
+        if not isinstance(hits, Mapping) or not isinstance(hits.get("hits"), list):
+            raise self._error(f"the response is not a search result; expected hits.hits, but it has {keys_of(answer)}.")
+        failed = (answer.get("_shards") or {}).get("failed", 0)
+        if answer.get("timed_out") or failed:
+            what = "timed out in the cluster" if answer.get("timed_out") else f"failed on {failed} shards"
+            raise self._error(f"the search {what}; its list would be incomplete.")
+        return hits["hits"]

@@ -60,7 +60,6 @@ class Tantivy(Engine):
             self._tokenizers = {name: str(indexing.get("tokenizer")) for name, indexing in texts}
 
     def settings(self) -> dict[str, Any]:
-        """Everything that its results depend on, as far as it is known."""
         return super().settings() | {"id": self.id} | ({"fields": self._fields} if self._existing else {})
 
     def _build(self, documents: CheckedCorpus, vectors: Vectors, kept: Kept | None) -> None:
@@ -148,7 +147,6 @@ class BM25S(Declared):
         ]
 
     def settings(self) -> dict[str, Any]:
-        """Everything that its results depend on."""
         return {"retriever": self.retriever, "package": self._package.__version__, **self._declared_values()}
 
     def size_in_bytes(self) -> int:

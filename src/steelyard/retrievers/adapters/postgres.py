@@ -14,8 +14,7 @@ from typing import Any, Literal
 from uuid import uuid4
 
 from steelyard.masking import masked
-from steelyard.retrievers.adapters import base as engines
-from steelyard.retrievers.adapters.base import PASSES, WORD, Engine, Kept, VectorEngine
+from steelyard.retrievers.adapters.base import PASSES, WORD, Engine, Kept, VectorEngine, found_rows
 from steelyard.retrievers.base import CheckedCorpus, RetrieverError
 from steelyard.retrievers.embeddings import Vectors
 from steelyard.retrievers.settings import setting
@@ -62,7 +61,7 @@ class _Postgres(Engine):
         self._psycopg = package("psycopg", self.extra, self.label)
         package("psycopg.sql", self.extra, self.label)
         super()._set_up()
-        self._address = None if self.target is None else engines.opened({"url": self.target}, self.label)["url"]
+        self._address = None if self.target is None else self._opened(self.target)
         self._table = self.table or f"pg_temp.steelyard_{uuid4().hex}"
         self._connected: Any = None
 
@@ -95,10 +94,6 @@ class _Postgres(Engine):
     def _prepare_session(self) -> None:
         """Set what every statement of a new connection needs."""
 
-    def size_in_bytes(self) -> int:
-        """The table of the corpus with its indexes."""
-        return self._bytes
-
     def _run(self, statement: Any, values: Any = None, prepare: bool | None = None) -> Any:
         try:
             return self._connection.execute(statement, values, prepare=prepare)
@@ -110,10 +105,9 @@ class _Postgres(Engine):
         named = {key: self._psycopg.sql.Identifier(*name.split(".")) for key, name in names.items()}
         return self._psycopg.sql.SQL(text).format(**named)
 
-    def _text_column(self) -> str | None:
-        """The column with the texts of an existing table: `text`, or the first with a usual name."""
+    def _columns(self) -> list[str]:
         rows = self._run(self._sql("select * from {table} limit 0", table=self._table))
-        return engines.text_column([column.name for column in rows.description], self.text, self.label)
+        return [column.name for column in rows.description]
 
     def _with_text(self, columns: str, text: str | None) -> str:
         """Columns of a select, and that of the texts if there is one."""
@@ -151,8 +145,8 @@ class PostgresFts(_Postgres):
         names = {"table": self._table, "column": "words", "id": "position"}
         words, text = "{column}", None
         if self._existing:
-            text = self._text_column()
-            names |= {"column": self.column, "id": engines.id_column(self.id, text, self.label)}
+            text = self._text_column(self._columns())
+            names |= {"column": self.column, "id": self._id_column(text)}
             names |= {} if text is None else {"text": text}
             kind = self._run(self._sql("select pg_typeof({column}) from {table} limit 1", **names)).fetchone()
             if kind is None or str(kind[0]) != "tsvector":
@@ -182,7 +176,7 @@ class PostgresFts(_Postgres):
         if not words:
             return []
         values = {"config": self.config, "words": words, "k": k}
-        return engines.found_rows(self._run(self._statement, values, prepare=True).fetchall())
+        return found_rows(self._run(self._statement, values, prepare=True).fetchall())
 
 
 class PgVector(_Postgres, VectorEngine):
@@ -209,13 +203,13 @@ class PgVector(_Postgres, VectorEngine):
         condition = f" where {PASSES}" if self.filter is not None else ""
         if self.where:
             condition = f" where {self.where.replace('{', '{{').replace('}', '}}').replace('%', '%%')}"
-        text = self._text_column() if self._existing else None
+        text = self._text_column(self._columns()) if self._existing else None
         return self._sql(
             self._with_text(f"select {{id}}, {{column}} {_OPERATORS[self.distance]} %s::vector as distance", text)
             + f" from {{table}}{condition} order by distance limit %s",
             table=self._table,
             column=self.column if self._existing else "vector",
-            id=engines.id_column(self.id, text, self.label) if self._existing else "position",
+            id=self._id_column(text) if self._existing else "position",
             **({} if text is None else {"text": text}),
         )
 
@@ -236,7 +230,7 @@ class PgVector(_Postgres, VectorEngine):
     def _search(self, query: str, vector: Vectors, k: int) -> list[Any]:
         rows = self._run(self._statement, (_vector_text(vector), k), prepare=True).fetchall()
         one = 0 if self._existing else 1
-        return engines.found_rows([(doc, one - distance, *text) for doc, distance, *text in rows])
+        return found_rows([(doc, one - distance, *text) for doc, distance, *text in rows])
 
     def _prepare_session(self) -> None:
         """Check for pgvector, and set the parameters of the search: an index of the corpus is always used."""

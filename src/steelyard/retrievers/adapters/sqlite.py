@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from steelyard.checks import unknown_name
-from steelyard.retrievers.adapters import base as engines
-from steelyard.retrievers.adapters.base import PASSES, WORD, Engine, Kept, VectorEngine
+from steelyard.retrievers.adapters.base import PASSES, WORD, Engine, Kept, VectorEngine, found_rows, private_copy
 from steelyard.retrievers.adapters.documents import HASH
 from steelyard.retrievers.base import CheckedCorpus, RetrieverError
 from steelyard.retrievers.embeddings import Vectors
@@ -44,7 +43,7 @@ class _Sqlite(Engine):
         except self._driver.Error as error:
             raise self._error(f"SQLite cannot read the table: {error}.") from None
         columns = list(dict.fromkeys(["rowid", *(name for name, *_ in cursor.description)]))
-        self._text = engines.text_column(columns, self.text, self.label)
+        self._text = self._text_column(columns)
         for setting_name in ("id", "column"):
             column = getattr(self, setting_name, "rowid")
             if column not in columns and (setting_name, column) != ("id", HASH):
@@ -62,7 +61,7 @@ class _Sqlite(Engine):
             address += "?immutable=1"
         elif written_ahead and not shared.exists():
             # The log of a process that was killed: reading it would create the shared memory, so a copy is read.
-            address = engines.private_copy(path, self, log).as_uri()
+            address = private_copy(path, self, log).as_uri()
         else:
             # With a log in use, readers share its memory, as SQLite's locks require; nothing else is written.
             address += "?mode=ro"
@@ -78,7 +77,7 @@ class _Sqlite(Engine):
 
     @property
     def _row_id(self) -> str:
-        return quoted(engines.id_column(str(vars(self)["id"]), self._text, self.label))
+        return quoted(self._id_column(self._text))
 
     def _selected(self, columns: str) -> str:
         """Columns of a select, and that of the texts if there is one."""
@@ -86,7 +85,7 @@ class _Sqlite(Engine):
 
     def _rows(self, statement: str, values: tuple[Any, ...]) -> list[Any]:
         try:
-            return engines.found_rows(self._client.execute(statement, values).fetchall())
+            return found_rows(self._client.execute(statement, values).fetchall())
         except self._driver.Error as error:
             raise self._error(f"SQLite could not search: {error}.") from None
 

@@ -9,12 +9,10 @@ from typing import Any
 from steelyard.checks import unknown_name
 from steelyard.errors import InputError, SteelyardError
 from steelyard.io.dataset_files import DOCUMENT_IDS, find_column
-from steelyard.retrievers.adapters.base import Engine, text_column
-from steelyard.retrievers.adapters.chroma import Chroma
-from steelyard.retrievers.adapters.lancedb import LanceDB
+from steelyard.retrievers.adapters.base import Engine
 from steelyard.retrievers.adapters.postgres import PostgresFts
-from steelyard.retrievers.adapters.qdrant import Qdrant
 from steelyard.retrievers.adapters.sqlite import SqliteFts, quoted
+from steelyard.retrievers.adapters.vector_stores import Chroma, LanceDB, Qdrant
 from steelyard.safe_text import error_text
 
 _BATCH = 1000
@@ -57,9 +55,9 @@ def stored_documents(store: str, settings: Mapping[str, Any], folder: Path) -> I
         raise InputError(f"{label} cannot be read ({error_text(error)}).") from None
 
 
-def _selected(columns: Mapping[str, Any], names: Sequence[str], label: str) -> list[str]:
+def _selected(engine: Any, columns: Mapping[str, Any], names: Sequence[str]) -> list[str]:
     """The columns of a table to read: its ids, its texts, and its titles if they are named."""
-    text = text_column(names, columns["text"], label)
+    text, label = engine._text_column(names), engine.label
     if text is None:
         raise InputError(f"{label}: no column holds texts; set `text` to one of {', '.join(names)}.")
     doc = find_column(names, DOCUMENT_IDS, columns["id"], "id", label)
@@ -75,8 +73,7 @@ def _records(rows: Any) -> Iterator[dict[str, Any]]:
 
 
 def _postgres(engine: Any, columns: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    described = engine._run(engine._sql("select * from {table} limit 0", table=engine._table)).description
-    names = _selected(columns, [column.name for column in described], engine.label)
+    names = _selected(engine, columns, engine._columns())
     named = {f"column_{place}": name for place, name in enumerate(names)}
     statement = engine._sql(
         f"select {', '.join(f'{{{place}}}' for place in named)} from {{table}} order by {{column_0}}",
@@ -94,13 +91,13 @@ def _sqlite(engine: Any, columns: Mapping[str, Any]) -> Iterator[dict[str, Any]]
     table = quoted(str(engine.table))
     described = [name for name, *_ in engine._client.execute(f"select * from {table} limit 0").description]
     by_row = columns["id"] is None and find_column(described, DOCUMENT_IDS, None, "id", engine.label) is None
-    selected = _selected({**columns, "id": "rowid"} if by_row else columns, [*described, "rowid"], engine.label)
+    selected = _selected(engine, {**columns, "id": "rowid"} if by_row else columns, [*described, "rowid"])
     yield from _records(engine._client.execute(f"select {', '.join(map(quoted, selected))} from {table}"))
 
 
 def _lancedb(engine: Any, columns: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     table = engine._client
-    selected = _selected(columns, table.schema.names, engine.label)
+    selected = _selected(engine, columns, table.schema.names)
     for batch in table.search().select(selected).to_batches(_BATCH):
         yield from _records(tuple(row[name] for name in selected) for row in batch.to_pylist())
 
@@ -122,7 +119,7 @@ def _qdrant(engine: Any, columns: Mapping[str, Any]) -> Iterator[dict[str, Any]]
         points, place = client.scroll(engine.collection, limit=_BATCH, offset=place, with_payload=True)
         for point in points:
             payload = dict(point.payload or {})
-            text = text_column(list(payload), columns["text"], engine.label)
+            text = engine._text_column(list(payload))
             yield {**payload, "_id": engine._ids.of(point, "a point"), "text": payload[text] if text else ""}
         if place is None:
             return
