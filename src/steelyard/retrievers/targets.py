@@ -18,7 +18,6 @@ from typing import Any
 from uuid import uuid4
 
 from steelyard.errors import did_you_mean
-from steelyard.ids import kind_of
 from steelyard.masking import from_environment, remember_settings
 from steelyard.retrievers.base import RetrieverError
 from steelyard.safe_text import error_text
@@ -28,11 +27,7 @@ _INSTALLED = ("site-packages", "dist-packages")
 
 
 def package(module: str, extra: str, label: str) -> Any:
-    """The module, or an error that names the extra that installs it.
-
-    >>> package("json", "langchain", "my retriever").dumps(1)
-    '1'
-    """
+    """The module, or an error that names the extra that installs it."""
     name = module.split(".")[0]
     try:
         return import_module(module)
@@ -71,11 +66,7 @@ def load_target(target: Any, label: str, folder: str | Path | None = None) -> An
 
 
 def instantiated(found: Any, label: str, arguments: Mapping[str, Any] | None = None) -> Any:
-    """The object; a class is called with the arguments.
-
-    >>> instantiated(dict, "python", {"d1": 2.5})
-    {'d1': 2.5}
-    """
+    """The object; a class is called with the arguments."""
     return called(found, label, arguments) if isinstance(found, type) else found
 
 
@@ -94,8 +85,6 @@ def called(found: Any, label: str, arguments: Mapping[str, Any] | None) -> Any:
 
 def expanded(arguments: Mapping[str, Any] | None, label: str) -> dict[str, Any]:
     """The `arguments` of a target, with every ${VARIABLE} replaced from the environment."""
-    if not isinstance(arguments, Mapping | None):
-        raise RetrieverError(f"{label}: `arguments` is {kind_of(arguments)}; expected `name: value` pairs.")
     remember_settings(arguments)
     return {str(name): from_environment(value, label, RetrieverError) for name, value in (arguments or {}).items()}
 
@@ -121,11 +110,7 @@ def list_hint(error: BaseException, arguments: Any) -> str:
 
 
 def label_of(target: Any) -> str:
-    """The label of a target in tables.
-
-    >>> label_of("my_package.search:retrieve"), label_of(len)
-    ('my_package.search:retrieve', 'len')
-    """
+    """The label of a target in tables."""
     if isinstance(target, str):
         return target
     return str(getattr(target, "__qualname__", None) or type(target).__qualname__)

@@ -18,16 +18,9 @@ import numpy.typing as npt
 from steelyard.checks import unknown_name
 from steelyard.errors import SteelyardError
 from steelyard.masking import from_environment, masked, remember_settings
+from steelyard.retrievers import base
 from steelyard.retrievers.adapters.documents import HASH, TEXT_NAMES, DocIds, Keep, read_answer
-from steelyard.retrievers.base import (
-    CheckedCorpus,
-    Ranked,
-    RetrieverError,
-    Self,
-    checked_corpus,
-    checked_index,
-    checked_queries,
-)
+from steelyard.retrievers.base import CheckedCorpus, Ranked, RetrieverError, Self
 from steelyard.retrievers.dense import Dense, describe_filter, passing
 from steelyard.retrievers.embeddings import Vectors
 from steelyard.retrievers.registry import from_spec
@@ -89,7 +82,7 @@ class Wrapped(Declared):
 
     def retrieve(self, queries: Sequence[str], k: int = 10) -> list[Ranked]:
         """Per query, the first k (document id, score) pairs of its result, in its order."""
-        listed = checked_queries(queries, k, self.label)
+        listed = base.checked_queries(queries, k, self.label)
         return self.read(listed, self.ask(listed, int(k)), k) if listed else []
 
     def ask(self, queries: list[str], k: int) -> list[Any]:
@@ -223,7 +216,7 @@ class Engine(Wrapped):
         """Index the corpus; an existing collection is left as it is."""
         if self._existing:
             return super().index(corpus)
-        documents = checked_corpus(corpus, self.label)
+        documents = base.checked_corpus(corpus, self.label)
         source = self._source
         vectors = np.empty((len(documents), 0), np.float32) if source is None else source.index(corpus).vectors
         self._build(documents, vectors, passing(corpus, documents.ids, getattr(self, "filter", None), self.label))
@@ -256,7 +249,7 @@ class Engine(Wrapped):
 
     def _ask(self, queries: list[str], k: int) -> list[Any]:
         if not self._existing:
-            checked_index(self._row_ids, self.label)
+            base.checked_index(self._row_ids, self.label)
         vectors = np.empty((len(queries), 0), np.float32)
         if self._source is not None:
             vectors = self._source.model_vectors(queries) if self._existing else self._source.embed(queries)
@@ -327,11 +320,7 @@ class VectorEngine(Engine):
 
 
 def found_rows(rows: Sequence[Sequence[Any]]) -> list[Any]:
-    """Rows of id and score, and of the text if it was selected, as pairs or records.
-
-    >>> found_rows([("d1", 2.0)]), found_rows([("d1", 2.0, "a fox")])
-    ([('d1', 2.0)], [{'id': 'd1', 'score': 2.0, 'text': 'a fox'}])
-    """
+    """Rows of id and score, and of the text if it was selected, as pairs or records."""
     return [{"id": row[0], "score": row[1], "text": row[2]} if len(row) > 2 else tuple(row) for row in rows]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from types import FunctionType
 from typing import Any, ClassVar
 
@@ -93,9 +94,15 @@ class LangChain(LibraryRetriever):
         default=False,
     )
 
-    def _set_up(self) -> None:
-        super()._set_up()
-        self._takes_k = _takes_k(self._object)
+    @cached_property
+    def _takes_k(self) -> bool:
+        """Whether `invoke` passes k on to the search, as for a vector store or a retriever with a parameter k."""
+        inner = getattr(self._object, "_get_relevant_documents", None)
+        if inner is None:
+            return False
+        parameters = inspect.signature(inner).parameters
+        open_ended = any(parameter.kind == inspect.Parameter.VAR_KEYWORD for parameter in parameters.values())
+        return "k" in parameters or (open_ended and hasattr(self._object, "search_kwargs"))
 
     def _search(self, k: int) -> Callable[[str], Any]:
         if _compresses(self._object):
@@ -118,16 +125,6 @@ def _compressed(step: Any, docs: list[Any], query: str) -> Any:
     """The result of a compressor, or of a transformer of documents, which does not see the query."""
     compresses = hasattr(step, "compress_documents")
     return step.compress_documents(docs, query) if compresses else step.transform_documents(docs)
-
-
-def _takes_k(retriever: Any) -> bool:
-    """Whether `invoke` passes k on to the search, as for a vector store or a retriever with a parameter k."""
-    inner = getattr(retriever, "_get_relevant_documents", None)
-    if inner is None:
-        return False
-    parameters = inspect.signature(inner).parameters
-    open_ended = any(parameter.kind == inspect.Parameter.VAR_KEYWORD for parameter in parameters.values())
-    return "k" in parameters or (open_ended and hasattr(retriever, "search_kwargs"))
 
 
 _K_NAMES = ("similarity_top_k", "_similarity_top_k", "top_k")

@@ -21,7 +21,6 @@ from steelyard.retrievers.targets import expanded, identity_of, instantiated, lo
 from steelyard.user_code import await_user_code, no_child_returns
 from steelyard.wording import counted
 
-Batch = Literal["auto"] | bool
 K_NAMES = ("k", "top_k", "topk", "n", "limit", "size", "depth", "num_results", "n_results", "max_results")
 _BATCH_NAMES = {"queries", "questions", "batch", "texts", "inputs", "query_list", "query_texts"}
 _METHODS = ("retrieve", "search", "invoke")
@@ -48,7 +47,7 @@ class Python(Called):
         default=None,
         kw_only=False,
     )
-    batch: Batch = setting(
+    batch: Literal["auto"] | bool = setting(
         "true if it takes a list of queries, false if it takes one; auto inspects its first parameter",
         default="auto",
         key=None,

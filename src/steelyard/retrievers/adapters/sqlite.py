@@ -75,13 +75,10 @@ class _Sqlite(Engine):
         weakref.finalize(self, connection.close)
         return connection
 
-    @property
-    def _row_id(self) -> str:
-        return quoted(self._id_column(self._text))
-
-    def _selected(self, columns: str) -> str:
-        """Columns of a select, and that of the texts if there is one."""
-        return columns if self._text is None else f"{columns}, {quoted(self._text)}"
+    def _selected(self, score: str) -> str:
+        """The columns of a select: the id, the score and, if there is one, the text."""
+        text = [] if self._text is None else [quoted(self._text)]
+        return ", ".join([quoted(self._id_column(self._text)), score, *text])
 
     def _rows(self, statement: str, values: tuple[Any, ...]) -> list[Any]:
         try:
@@ -126,11 +123,9 @@ class SqliteFts(_Sqlite):
         words = " OR ".join(f'"{word}"' for word in dict.fromkeys(WORD.findall(query)))
         if not words:
             return []
-        table, column = quoted(self.table or "documents"), self._row_id
-        return self._rows(
-            f"select {self._selected(f'{column}, -rank')} from {table} where {table} match ? order by rank limit ?",
-            (words, k),
-        )
+        table = quoted(self.table or "documents")
+        statement = f"select {self._selected('-rank')} from {table} where {table} match ? order by rank limit ?"
+        return self._rows(statement, (words, k))
 
 
 class SqliteVec(_Sqlite, VectorEngine):
@@ -172,7 +167,7 @@ class SqliteVec(_Sqlite, VectorEngine):
     def _search(self, query: str, vector: Vectors, k: int) -> list[Any]:
         filtered = f" and {PASSES} = 1" if self.filter is not None else ""
         statement = (
-            f"select {self._selected(f'{self._row_id}, {0 if self._existing else 1} - distance')} from "
+            f"select {self._selected(f'{0 if self._existing else 1} - distance')} from "
             f"{quoted(self.table or 'documents')} where {quoted(self.column)} match ? and k = ?{filtered} "
             "order by distance"
         )

@@ -19,11 +19,6 @@ _BATCH = 1000
 _SETTINGS = ("table", "collection", "id", "text", "title", "api_key", "timeout")
 
 
-class _ChromaDocuments(Chroma):
-    def _open(self) -> Any:
-        return self._target_client().get_collection(self.collection, embedding_function=None)
-
-
 class _QdrantDocuments(Qdrant):
     embeds_queries = True
 
@@ -103,7 +98,7 @@ def _lancedb(engine: Any, columns: Mapping[str, Any]) -> Iterator[dict[str, Any]
 
 
 def _chroma(engine: Any, columns: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    collection = engine._client
+    collection = engine._target_client().get_collection(engine.collection, embedding_function=None)
     engine.index({})
     for first in range(0, collection.count(), _BATCH):
         batch = collection.get(limit=_BATCH, offset=first, include=["documents", "metadatas"])
@@ -129,6 +124,6 @@ _STORES: dict[str, tuple[type[Engine], Callable[[Any, Mapping[str, Any]], Iterat
     "postgres": (PostgresFts, _postgres),
     "sqlite": (SqliteFts, _sqlite),
     "lancedb": (LanceDB, _lancedb),
-    "chroma": (_ChromaDocuments, _chroma),
+    "chroma": (Chroma, _chroma),
     "qdrant": (_QdrantDocuments, _qdrant),
 }

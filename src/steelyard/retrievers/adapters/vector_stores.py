@@ -70,9 +70,10 @@ class Chroma(_Database):
     def _set_up(self) -> None:
         super()._set_up()
         self._filter = {PASSES: True} if self.filter is not None else dict(self.where) if self.where else None
+        self._client_settings = self._package.config.Settings(anonymized_telemetry=False)
 
     def _build(self, documents: CheckedCorpus, vectors: Vectors, kept: Kept | None) -> None:
-        client = self._package.EphemeralClient(self._settings_of_client())
+        client = self._package.EphemeralClient(self._client_settings)
         name = f"steelyard-{uuid4().hex}"
         graph = {"max_neighbors": self.m, "ef_construction": self.ef_construction, "ef_search": self.ef_search}
         shape = {"hnsw": {"space": "cosine", **graph}}
@@ -115,16 +116,13 @@ class Chroma(_Database):
                 port=address.port or (443 if address.scheme == "https" else 8000),
                 ssl=address.scheme == "https",
                 headers={"Authorization": f"Bearer {self._key}"} if self._key else {},
-                settings=self._settings_of_client(),
+                settings=self._client_settings,
             )
         if ":" in target and not (Path(self.folder or ".") / target).is_dir():
             return instantiated(load_target(target, self.label, self.folder), self.label)
         # Chroma writes to its files whenever a collection is opened and searched, and has no way to only read them.
         copy = private_copy(self._path("database in", target), self)
-        return self._package.PersistentClient(str(copy), self._settings_of_client())
-
-    def _settings_of_client(self) -> Any:
-        return self._package.config.Settings(anonymized_telemetry=False)
+        return self._package.PersistentClient(str(copy), self._client_settings)
 
 
 class LanceDB(_Database):
