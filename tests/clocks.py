@@ -58,7 +58,7 @@ class HangingCalls:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._reported: concurrent.futures.Future[None] = concurrent.futures.Future()
-        calling = "steelyard.retrievers.adapters.base"
+        calling = "steelyard.retrievers.adapters.python"
         monkeypatch.setattr(f"{calling}.wait", self._wait)
         monkeypatch.setattr(f"{calling}.asyncio", SimpleNamespace(**{**vars(asyncio), "wait": self._wait_for_tasks}))
 

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from steelyard.datasets.corpus import Corpus
 from steelyard.errors import SteelyardError
 from steelyard.retrievers.dense import Dense
-from steelyard.retrievers.graph import GraphFlow, from_links, from_neighbours
+from steelyard.retrievers.graph import from_links, from_neighbours
+from steelyard.retrievers.walks import GraphFlow
 
 LINKS = {"a": ["b", "c", "b", "a", "gone"], "b": ["d"], "d": ["a"]}
 
@@ -83,7 +84,7 @@ def test_auto_uses_links_if_the_corpus_has_any():
     bare = {"a": "x", "b": "y", "c": "z"}
 
     def graph(source, corpus):
-        return as_sets(GraphFlow(graph=source, embedding=embedding, neighbours=1).index(corpus)._index[1])
+        return as_sets(GraphFlow(graph=source, embedding=embedding, neighbours=1).index(corpus)._graph)
 
     assert graph("auto", linked) == [{1}, set(), set()]
     assert graph("auto", bare) == [{2}, {2}, {1}]

@@ -11,7 +11,8 @@ import pytest
 from steelyard.datasets.corpus import Corpus
 from steelyard.errors import SteelyardError
 from steelyard.retrievers import Dense, GraphFlow, retriever
-from steelyard.retrievers.graph import draw, from_links, query_draws, visits
+from steelyard.retrievers.graph import from_links
+from steelyard.retrievers.walks import draw, query_draws, visits
 
 TEXTS = {
     "fox": "the red fox sleeps in its den",
@@ -114,7 +115,7 @@ def test_the_same_seed_and_query_give_the_same_list_in_any_batch():
 def test_blocks_do_not_change_answers(monkeypatch):
     questions = [f"fox {number} night" for number in range(20)]
     whole = GraphFlow().index(CORPUS).retrieve(questions, 6)
-    monkeypatch.setattr("steelyard.retrievers.graph._BLOCK_CELLS", 1)
+    monkeypatch.setattr("steelyard.retrievers.walks._BLOCK_CELLS", 1)
     assert GraphFlow().index(CORPUS).retrieve(questions, 6) == whole
 
 

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from steelyard.retrievers.source_code import code_hash, describe_callable, user_files
+from steelyard.retrievers.targets import code_hash, describe_callable, user_files
 
 FILES = {
     "sy_svc.py": "import json\nimport numpy\nfrom sy_core import tfidf\n"

@@ -10,7 +10,7 @@ import pytest
 from steelyard.datasets.corpus import Corpus
 from steelyard.errors import SteelyardError
 from steelyard.retrievers import Dense, SwarmRerank, retriever
-from steelyard.retrievers.swarm import REASONS, leaps, quality, updated, votes
+from steelyard.retrievers.walks import REASONS, leaps, quality, updated, votes
 
 WORDS = ["fox", "den", "owl", "bat", "moon", "tide", "field", "night", "river", "stone"]
 TEXTS = {f"d{n}": " ".join(WORDS[(n * step) % 10] for step in (1, 2, 3, 5)) + f" w{n}" for n in range(30)}
@@ -215,7 +215,7 @@ def test_the_same_seed_and_query_give_the_same_list_in_any_batch():
 
 def test_blocks_do_not_change_answers(monkeypatch):
     whole = SwarmRerank(candidates=12).index(CORPUS).retrieve(QUESTIONS, 20)
-    monkeypatch.setattr("steelyard.retrievers.graph._BLOCK_CELLS", 1)
+    monkeypatch.setattr("steelyard.retrievers.walks._BLOCK_CELLS", 1)
     assert SwarmRerank(candidates=12).index(CORPUS).retrieve(QUESTIONS, 20) == whole
 
 

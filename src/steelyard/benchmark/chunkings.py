@@ -28,7 +28,7 @@ from steelyard.evidence.chunks import chunk_table
 from steelyard.evidence.evidence import Evidence
 from steelyard.ids import kind_of
 from steelyard.qrels import Qrels
-from steelyard.retrievers.adapters.targets import load_target
+from steelyard.retrievers.targets import load_target
 from steelyard.user_code import run_user_code
 
 

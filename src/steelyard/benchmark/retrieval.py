@@ -19,8 +19,8 @@ from steelyard.benchmark.specs import Spec
 from steelyard.masking import masked_settings
 from steelyard.retrievers.adapters.base import Wrapped
 from steelyard.retrievers.adapters.documents import Keep, read_lists
-from steelyard.retrievers.adapters.targets import list_hint
 from steelyard.retrievers.base import Ranked, Retriever, Staged
+from steelyard.retrievers.targets import list_hint
 from steelyard.user_code import UserCodeError, run_user_code
 from steelyard.wording import counted, listed
 

@@ -24,9 +24,9 @@ from steelyard.notes import Note
 from steelyard.retrievers.adapters.base import Wrapped
 from steelyard.retrievers.adapters.documents import MADE, made_id
 from steelyard.retrievers.adapters.http import UnreachableError
-from steelyard.retrievers.adapters.targets import load_target
 from steelyard.retrievers.base import Ranked, unused_name
 from steelyard.retrievers.registry import adapter_of, retriever_names
+from steelyard.retrievers.targets import load_target
 from steelyard.user_code import run_user_code
 
 DEPTH, LEAST_DEPTH = 20, 10

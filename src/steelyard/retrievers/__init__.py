@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from steelyard.retrievers.combined import Hybrid as Hybrid
     from steelyard.retrievers.combined import Rerank as Rerank
     from steelyard.retrievers.dense import Dense as Dense
-    from steelyard.retrievers.graph import GraphFlow as GraphFlow
     from steelyard.retrievers.random import Random as Random
     from steelyard.retrievers.registry import list_retrievers as list_retrievers
     from steelyard.retrievers.registry import retriever as retriever
     from steelyard.retrievers.registry import retriever_names as retriever_names
-    from steelyard.retrievers.swarm import SwarmRerank as SwarmRerank
+    from steelyard.retrievers.walks import GraphFlow as GraphFlow
+    from steelyard.retrievers.walks import SwarmRerank as SwarmRerank
 
 __getattr__, __dir__, __all__ = lazy_names(
     __name__,
@@ -36,9 +36,8 @@ __getattr__, __dir__, __all__ = lazy_names(
         "bm25": ("BM25",),
         "combined": ("Hybrid", "Rerank"),
         "dense": ("Dense",),
-        "graph": ("GraphFlow",),
         "random": ("Random",),
         "registry": ("list_retrievers", "retriever", "retriever_names"),
-        "swarm": ("SwarmRerank",),
+        "walks": ("GraphFlow", "SwarmRerank"),
     },
 )

@@ -229,9 +229,7 @@ class BM25(Declared):
         return lists
 
     def settings(self) -> dict[str, Any]:
-        """Everything that its results depend on."""
-        described = {"delta": self._delta, "tokenizer": describe_tokenizer(self.tokenizer)}
-        return {"retriever": self.retriever, **self._declared_values(), **described}
+        return super().settings() | {"delta": self._delta, "tokenizer": describe_tokenizer(self.tokenizer)}
 
     def size_in_bytes(self) -> int:
         """The postings with weights, and the vocabulary."""

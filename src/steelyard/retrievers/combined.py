@@ -10,12 +10,11 @@ from steelyard.checks import whole_number
 from steelyard.fusion.fuse import recipe
 from steelyard.ids import kind_of
 from steelyard.retrievers import base
-from steelyard.retrievers.adapters.targets import load_target
 from steelyard.retrievers.base import Ranked, Retriever, RetrieverError, Self, Staged
 from steelyard.retrievers.bm25 import BM25
 from steelyard.retrievers.registry import Spec, class_of, from_spec
 from steelyard.retrievers.settings import Declared, setting
-from steelyard.retrievers.source_code import describe_callable
+from steelyard.retrievers.targets import describe_callable, load_target
 from steelyard.wording import counted
 
 
@@ -76,7 +75,6 @@ class Hybrid(Declared):
         ]
 
     def settings(self) -> dict[str, Any]:
-        """Everything that its results depend on."""
         of = [part.settings() for part in self.parts]
         return {"retriever": self.retriever, "of": of, "fusion": self._recipe.settings(), "depth": self.depth}
 

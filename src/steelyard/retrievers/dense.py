@@ -17,11 +17,10 @@ from steelyard.errors import did_you_mean
 from steelyard.ids import kind_of
 from steelyard.lazy import polars as pl
 from steelyard.retrievers import base
-from steelyard.retrievers.adapters.targets import identity_of, instantiated, load_target
-from steelyard.retrievers.base import CheckedCorpus, Ranked, RetrieverError, Self, Staged, best, ranked, top_k
+from steelyard.retrievers.base import CheckedCorpus, Ranked, RetrieverError, Staged, best, ranked, top_k
 from steelyard.retrievers.embeddings import LSA, Embedded, Embedder, Vectors, embedding_model, fit, shared_vectors
-from steelyard.retrievers.settings import Declared, setting
-from steelyard.retrievers.source_code import describe_callable
+from steelyard.retrievers.settings import Indexed, setting
+from steelyard.retrievers.targets import describe_callable, identity_of, instantiated, load_target
 from steelyard.retrievers.tokenizers import Tokenizer, describe_tokenizer, tokenizer_of
 from steelyard.wording import counted
 
@@ -29,11 +28,7 @@ Filter: TypeAlias = float | Mapping[str, Any]
 
 
 def describe_filter(given: Filter | None, label: str) -> dict[str, Any]:
-    """A filter as a setting, after a check; no setting without a filter.
-
-    >>> describe_filter(None, "dense"), describe_filter(0.1, "dense"), describe_filter({"year": 2020}, "dense")
-    ({}, {'filter': 0.1}, {'filter': {'year': 2020}})
-    """
+    """A filter as a setting, after a check; no setting without a filter."""
     if given is None:
         return {}
     if isinstance(given, Mapping):
@@ -89,7 +84,7 @@ _BLOCK_BYTES = 64_000_000
 _BATCH_TEXTS = 16_384
 
 
-class Dense(Declared):
+class Dense(Indexed):
     """Exact search by cosine similarity of embeddings.
 
     Cosines are rounded to six decimals, about the precision of 32-bit floats, so that equal texts tie; equal
@@ -153,7 +148,6 @@ class Dense(Declared):
             self.model = read_vectors(folder / self.model, "text", self.label)
         self._tokenize = tokenizer_of(self.tokenizer, self.label)
         self._model = None if lsa else _embedder(self.model, self.label, self.folder)
-        self._documents: CheckedCorpus | None = None
         self._embedded: Embedded | None = None
         self._kept: npt.NDArray[np.bool_] | None = None
         describe_filter(self.filter, self.label)
@@ -163,9 +157,7 @@ class Dense(Declared):
         """The embeddings of the documents: one row per document, of length 1 (or 0)."""
         return base.checked_index(self._embedded, self.label).vectors
 
-    def index(self, corpus: Mapping[str, str]) -> Self:
-        """Index a corpus; a second call replaces the first index."""
-        documents = base.checked_corpus(corpus, self.label)
+    def _build(self, documents: CheckedCorpus, corpus: Mapping[str, str]) -> None:
         self._kept = passing(corpus, documents.ids, self.filter, self.label)
         given = self._given_vectors
         if isinstance(given, Mapping):
@@ -186,8 +178,6 @@ class Dense(Declared):
             key["ids"] = documents.ids
         restore = self._restored if seen and given is None else None
         self._embedded = shared_vectors(key, documents.texts, lambda: self._computed(documents.texts, given), restore)
-        self._documents = documents
-        return self
 
     def _restored(self, vectors: Vectors, arrays: dict[str, Any]) -> Embedded:
         if self._model is not None:
@@ -228,14 +218,11 @@ class Dense(Declared):
         model = self._model or base.checked_index(self._embedded, self.label).embed
         return _matrix(model(texts), len(texts), self.label).astype(np.float32)
 
-    def retrieve(self, queries: Sequence[str], k: int = 10) -> list[Ranked]:
-        """Per query, the k most similar documents and their cosines."""
-        documents = base.checked_index(self._documents, self.label)
-        listed = base.checked_queries(queries, k, self.label)
+    def _lists(self, documents: CheckedCorpus, queries: list[str], k: int) -> list[Ranked]:
         step = max(1, _BLOCK_BYTES // (4 * len(documents)))
         lists: list[Ranked] = []
-        for first in range(0, len(listed), step):
-            cosines = (self.embed(listed[first : first + step]) @ self.vectors.T).astype(np.float64)
+        for first in range(0, len(queries), step):
+            cosines = (self.embed(queries[first : first + step]) @ self.vectors.T).astype(np.float64)
             rounded = np.round(cosines, 6) + 0.0  # + 0.0 turns -0.0 into 0.0
             for row in rounded:
                 unfiltered = best(documents.ids, row, k)
@@ -248,7 +235,6 @@ class Dense(Declared):
         return lists
 
     def settings(self) -> dict[str, Any]:
-        """Everything that its results depend on."""
         return self._model_settings | describe_filter(self.filter, self.label)
 
     @cached_property
@@ -267,7 +253,8 @@ class Dense(Declared):
 
     def size_in_bytes(self) -> int:
         """The vectors of the documents, and the model of lsa."""
-        return 0 if self._embedded is None else self._embedded.nbytes
+        embedded = self._embedded
+        return 0 if embedded is None else sum(array.nbytes for array in (embedded.vectors, *embedded.arrays.values()))
 
 
 def read_vectors(path: Path, key: str, label: str) -> Any:

@@ -25,11 +25,12 @@ import numpy.typing as npt
 
 from steelyard.io.files import written_atomically
 from steelyard.lazy import special
-from steelyard.retrievers.adapters.targets import package
 from steelyard.retrievers.base import RetrieverError, unknown
-from steelyard.retrievers.postings import Floats, postings
+from steelyard.retrievers.postings import Floats, text_postings
+from steelyard.retrievers.targets import package
 
-Singles = npt.NDArray[np.float32]
+Vectors: TypeAlias = npt.NDArray[np.float32]
+Embedder: TypeAlias = Callable[[Sequence[str]], npt.ArrayLike]
 
 MODELS = ("lsa", "wordllama", "minilm", "sentence-transformers:FOLDER")
 MOST_DIMENSIONS = 256
@@ -75,14 +76,13 @@ def fit(texts: Sequence[str], tokenize: Callable[[str], Sequence[str]], dimensio
     """
     from scipy import sparse
 
-    index = postings(map(tokenize, texts))
+    index = text_postings(texts, tokenize)
     frequencies = np.diff(index.starts)
     idf = 1 + np.log((len(texts) + 1) / (frequencies + 1))
     weights = (1 + np.log(index.counts)) * np.repeat(idf, frequencies)
     lengths = np.sqrt(np.bincount(index.docs, weights**2, minlength=len(texts)))
-    matrix = sparse.csc_array(
-        (weights / lengths[index.docs], index.docs, index.starts), shape=(len(texts), len(index.vocabulary))
-    )
+    scaled = weights / lengths[index.docs]
+    matrix = sparse.csc_array((scaled, index.docs, index.starts), shape=(len(texts), len(index.vocabulary)))
     terms = _right_vectors(matrix, dimensions or max(1, min(MOST_DIMENSIONS, len(texts) * 2 // 5)))
     return LSA(index.vocabulary, idf, terms, tokenize), matrix @ terms
 
@@ -138,12 +138,12 @@ class MiniLM:
         self._layers = int(config["num_hidden_layers"])
         self._heads = int(config["num_attention_heads"])
         self._epsilon = np.float32(config["layer_norm_eps"])
-        self._weights: dict[str, Singles] = load((folder / "model.safetensors").read_bytes())
+        self._weights: dict[str, Vectors] = load((folder / "model.safetensors").read_bytes())
         self._tokenizer: Any = Tokenizer.from_file(str(folder / "tokenizer.json"))
         self._tokenizer.enable_truncation(int(limits["max_seq_length"]))
         self._tokenizer.no_padding()
 
-    def __call__(self, texts: Sequence[str]) -> Singles:
+    def __call__(self, texts: Sequence[str]) -> Vectors:
         """One row per text."""
         tokens = [encoding.ids for encoding in self._tokenizer.encode_batch(list(texts))]
         vectors = np.zeros((len(texts), self._weights["embeddings.LayerNorm.weight"].shape[0]), np.float32)
@@ -161,7 +161,7 @@ class MiniLM:
             vectors[batch] = self._encode(ids, mask)
         return vectors
 
-    def _encode(self, ids: npt.NDArray[np.int64], mask: Singles) -> Singles:
+    def _encode(self, ids: npt.NDArray[np.int64], mask: Vectors) -> Vectors:
         weights = self._weights
         states = (
             weights["embeddings.word_embeddings.weight"][ids]
@@ -172,10 +172,10 @@ class MiniLM:
         hidden = np.where(mask > 0, np.float32(0), _MASKED)[:, None, None, :]
         for layer in range(self._layers):
             states = self._layer(states, hidden, f"encoder.layer.{layer}.")
-        mean: Singles = (states * mask[:, :, None]).sum(axis=1) / mask.sum(axis=1, keepdims=True)
+        mean: Vectors = (states * mask[:, :, None]).sum(axis=1) / mask.sum(axis=1, keepdims=True)
         return mean
 
-    def _layer(self, states: Singles, hidden: Singles, at: str) -> Singles:
+    def _layer(self, states: Vectors, hidden: Vectors, at: str) -> Vectors:
         texts, length, width = states.shape
         heads = texts, length, self._heads, width // self._heads
         query, key, value = (
@@ -191,14 +191,14 @@ class MiniLM:
         wide = wide * np.float32(0.5) * (1 + special.erf(wide * np.float32(np.sqrt(0.5))))
         return self._normed(self._linear(wide, f"{at}output.dense") + attended, f"{at}output.LayerNorm")
 
-    def _linear(self, states: Singles, at: str) -> Singles:
-        product: Singles = states @ self._weights[f"{at}.weight"].T + self._weights[f"{at}.bias"]
+    def _linear(self, states: Vectors, at: str) -> Vectors:
+        product: Vectors = states @ self._weights[f"{at}.weight"].T + self._weights[f"{at}.bias"]
         return product
 
-    def _normed(self, states: Singles, at: str) -> Singles:
+    def _normed(self, states: Vectors, at: str) -> Vectors:
         centred = states - states.mean(axis=-1, keepdims=True)
         spread = np.sqrt((centred**2).mean(axis=-1, keepdims=True) + self._epsilon)
-        normed: Singles = centred / spread * self._weights[f"{at}.weight"] + self._weights[f"{at}.bias"]
+        normed: Vectors = centred / spread * self._weights[f"{at}.weight"] + self._weights[f"{at}.bias"]
         return normed
 
 
@@ -241,9 +241,6 @@ def local_model(kind: str, folder: str, label: str) -> Any:
     return getattr(library, kind)(str(path), local_files_only=True)
 
 
-Vectors: TypeAlias = npt.NDArray[np.float32]
-Embedder: TypeAlias = Callable[[Sequence[str]], npt.ArrayLike]
-
 KEPT = 8  # The number of stored embeddings that a folder keeps: those that were used last.
 
 _SUFFIX = ".npz"
@@ -260,11 +257,6 @@ class Embedded:
     vectors: Vectors
     embed: Embedder
     arrays: dict[str, npt.NDArray[Any]]
-
-    @property
-    def nbytes(self) -> int:
-        """The memory of the vectors and of the fitted model."""
-        return self.vectors.nbytes + sum(array.nbytes for array in self.arrays.values())
 
 
 _SHARED: WeakValueDictionary[str, Embedded] = WeakValueDictionary()

@@ -102,23 +102,13 @@ def weights_of(factors: Floats, idf: float) -> Floats:
     return weights if factors.shape[1] == 1 else weights * factors[:, 1] * factors[:, 2] / factors[:, 3]
 
 
-def postings(documents: Iterable[Sequence[str]]) -> Postings:
-    """The postings of tokenized documents; terms are numbered in order of first occurrence.
+def text_postings(texts: Iterable[str], tokenize: Tokenizer) -> Postings:
+    """The postings of texts; terms are numbered in order of first occurrence.
 
-    >>> found = postings([["red", "fox", "red"], ["grey", "fox"]])
+    >>> found = text_postings(["red fox red", "grey fox"], str.split)
     >>> found.vocabulary, found.starts.tolist(), found.docs.tolist(), found.counts.tolist()
     ({'red': 0, 'fox': 1, 'grey': 2}, [0, 1, 3, 4], [0, 0, 1, 1], [2, 1, 1, 1])
     """
-    native = kernel()
-    if native is None:
-        return _portable_postings(documents)
-    indexer = native.Indexer(np.empty(0, np.uint32), False, [], None)
-    indexer.add_tokens(documents)
-    return finished(indexer)
-
-
-def text_postings(texts: Iterable[str], tokenize: Tokenizer) -> Postings:
-    """The postings of texts."""
     indexer = text_indexer(tokenize)
     if indexer is None:
         return _portable_postings(map(tokenize, texts))

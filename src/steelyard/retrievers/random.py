@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
-from steelyard.retrievers.base import CheckedCorpus, Ranked, Self, best, checked_corpus, checked_index, checked_queries
-from steelyard.retrievers.settings import Declared, setting
+from steelyard.retrievers.base import CheckedCorpus, Ranked, best
+from steelyard.retrievers.settings import Indexed, setting
 
 
-class Random(Declared):
+class Random(Indexed):
     """Every document at a random rank: scores are uniform from 0 to 1.
 
     The scores depend only on the seed, the query and the number of documents: the same query gets the same list,
@@ -27,19 +27,12 @@ class Random(Declared):
 
     seed: int = setting("seed of the random scores", default=0, kw_only=False)
 
-    def _set_up(self) -> None:
-        self._documents: CheckedCorpus | None = None
+    def _build(self, documents: CheckedCorpus, corpus: Mapping[str, str]) -> None:
+        """Nothing: only the ids are used."""
 
-    def index(self, corpus: Mapping[str, str]) -> Self:
-        """Index a corpus; only its ids are used."""
-        self._documents = checked_corpus(corpus, self.label)
-        return self
-
-    def retrieve(self, queries: Sequence[str], k: int = 10) -> list[Ranked]:
-        """Per query, k (document id, score) pairs."""
-        documents = checked_index(self._documents, self.label)
+    def _lists(self, documents: CheckedCorpus, queries: list[str], k: int) -> list[Ranked]:
         lists = []
-        for query in checked_queries(queries, k, self.label):
+        for query in queries:
             digest = hashlib.sha256(query.encode("utf-8", "surrogatepass")).digest()
             lists.append(best(documents.ids, np.random.default_rng([self.seed, *digest]).random(len(documents)), k))
         return lists

@@ -19,37 +19,32 @@ Spec: TypeAlias = "str | Mapping[str, Mapping[str, Any] | str | None] | Retrieve
 _QUOTED = 200  # The characters of a wrong value that an error quotes.
 RUN = "run"  # The name of a finished run in a bench.
 
+_BM25 = {"bm25-okapi": "okapi", "bm25": "okapi"}
+_BM25 |= {f"bm25-{variant}": variant for variant in ("plus", "l", "lucene", "robertson", "atire")}
+# The names and the classes of each module.
+_CLASSES: dict[str, dict[str, str]] = {
+    "random": {"random": "Random"},
+    "dense": {"dense": "Dense"},
+    "combined": {"hybrid": "Hybrid", "rerank": "Rerank"},
+    "walks": {"graph-flow": "GraphFlow", "swarm-rerank": "SwarmRerank"},
+    "adapters.python": {"python": "Python", "callable": "Python"},
+    "adapters.libraries": {
+        "langchain": "LangChain",
+        "llama-index": "LlamaIndex",
+        "haystack": "Haystack",
+        "pyterrier": "PyTerrier",
+    },
+    "adapters.http": {"http": "Http", "elasticsearch": "Elasticsearch", "opensearch": "Elasticsearch"},
+    "adapters.sqlite": {"sqlite-fts": "SqliteFts", "sqlite-vec": "SqliteVec"},
+    "adapters.postgres": {"postgres-fts": "PostgresFts", "pgvector": "PgVector"},
+    "adapters.vector_stores": {"lancedb": "LanceDB", "chroma": "Chroma", "milvus": "Milvus", "qdrant": "Qdrant"},
+    "adapters.faiss": {"faiss": "Faiss"},
+    "adapters.lexical": {"tantivy": "Tantivy", "bm25s": "BM25S"},
+}
 # The module and the class of each name, and the settings that the name implies.
 _KNOWN: dict[str, tuple[str, str, dict[str, Any]]] = {
-    "bm25-okapi": ("bm25", "BM25", {"variant": "okapi"}),
-    "bm25": ("bm25", "BM25", {"variant": "okapi"}),
-    **{f"bm25-{name}": ("bm25", "BM25", {"variant": name}) for name in ("plus", "l", "lucene", "robertson", "atire")},
-    "random": ("random", "Random", {}),
-    "dense": ("dense", "Dense", {}),
-    "hybrid": ("combined", "Hybrid", {}),
-    "rerank": ("combined", "Rerank", {}),
-    "graph-flow": ("graph", "GraphFlow", {}),
-    "swarm-rerank": ("swarm", "SwarmRerank", {}),
-    "python": ("adapters.python", "Python", {}),
-    "callable": ("adapters.python", "Python", {}),
-    "langchain": ("adapters.libraries", "LangChain", {}),
-    "llama-index": ("adapters.libraries", "LlamaIndex", {}),
-    "haystack": ("adapters.libraries", "Haystack", {}),
-    "http": ("adapters.http", "Http", {}),
-    "elasticsearch": ("adapters.elasticsearch", "Elasticsearch", {}),
-    "opensearch": ("adapters.elasticsearch", "Elasticsearch", {}),
-    "sqlite-fts": ("adapters.sqlite", "SqliteFts", {}),
-    "sqlite-vec": ("adapters.sqlite", "SqliteVec", {}),
-    "postgres-fts": ("adapters.postgres", "PostgresFts", {}),
-    "pgvector": ("adapters.postgres", "PgVector", {}),
-    "lancedb": ("adapters.lancedb", "LanceDB", {}),
-    "chroma": ("adapters.chroma", "Chroma", {}),
-    "faiss": ("adapters.faiss", "Faiss", {}),
-    "milvus": ("adapters.milvus", "Milvus", {}),
-    "qdrant": ("adapters.qdrant", "Qdrant", {}),
-    "tantivy": ("adapters.lexical", "Tantivy", {}),
-    "bm25s": ("adapters.lexical", "BM25S", {}),
-    "pyterrier": ("adapters.libraries", "PyTerrier", {}),
+    **{name: ("bm25", "BM25", {"variant": variant}) for name, variant in _BM25.items()},
+    **{name: (module, cls, {}) for module, classes in _CLASSES.items() for name, cls in classes.items()},
 }
 
 
@@ -60,12 +55,8 @@ def retriever_names() -> list[str]:
 
 def adapter_classes() -> dict[str, list[str]]:
     """The classes of each module of `adapters`."""
-    modules: dict[str, list[str]] = {}
-    for module, cls, _ in _KNOWN.values():
-        package, _, name = module.rpartition(".")
-        if package == "adapters" and cls not in modules.setdefault(name, []):
-            modules[name].append(cls)
-    return modules
+    adapters = {module.removeprefix("adapters."): classes for module, classes in _CLASSES.items() if "." in module}
+    return {module: list(dict.fromkeys(classes.values())) for module, classes in adapters.items()}
 
 
 _LIBRARIES = {"langchain_core": "langchain", "llama_index": "llama-index", "haystack": "haystack"}
@@ -114,21 +105,13 @@ def retriever(name: str, settings: Any = None) -> Retriever:
 
 
 def retriever_settings(name: str) -> list[str]:
-    """The settings of a retriever.
-
-    >>> retriever_settings("random")
-    ['seed', 'name']
-    """
+    """The settings of a retriever."""
     cls, preset = class_of(name)
     return [key for key in inspect.signature(cls).parameters if key not in preset]
 
 
 def from_spec(spec: Spec) -> Retriever:
-    """A retriever from its name or from {name: settings}, as in YAML; a retriever object is returned unchanged.
-
-    >>> from_spec({"bm25-okapi": {"k1": 1.2}}).settings()["k1"]
-    1.2
-    """
+    """A retriever from its name or from {name: settings}, as in YAML; a retriever object is returned unchanged."""
     if isinstance(spec, str):
         return retriever(spec)
     if isinstance(spec, Mapping):

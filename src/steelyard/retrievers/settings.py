@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import inspect
 import textwrap
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Union, get_args, get_o
 
 from steelyard.checks import is_number, number_between, unknown_name, whole_number
 from steelyard.ids import kind_of
-from steelyard.retrievers.base import RetrieverError, unknown
+from steelyard.retrievers import base
+from steelyard.retrievers.base import CheckedCorpus, Ranked, RetrieverError, Self, unknown
 
 if TYPE_CHECKING:
     from typing_extensions import dataclass_transform
@@ -148,8 +149,8 @@ def _declared_settings(cls: type) -> dict[str, Setting]:
     """
     hints = get_type_hints(cls)
     attributes: dict[str, Any] = {}
-    for base in cls.__mro__:
-        attributes = {**attributes, **{name: value for name, value in vars(base).items() if name not in attributes}}
+    for parent in cls.__mro__:
+        attributes = {**attributes, **{name: value for name, value in vars(parent).items() if name not in attributes}}
     settings = []
     for attribute, value in attributes.items():
         if isinstance(value, Setting):
@@ -221,7 +222,6 @@ class Declared(_Fields):
 
     def _set_up(self) -> None:
         """The rest of the construction: checks of settings together, packages, connections."""
-        raise NotImplementedError
 
     def settings(self) -> dict[str, Any]:
         """Everything that its results depend on."""
@@ -267,6 +267,30 @@ class Declared(_Fields):
             for value in [getattr(self, entry.attribute)]
             if entry.key is not None and entry.only in (None, mode) and (not entry.kinds or self.kind in entry.kinds)
         }
+
+
+class Indexed(Declared):
+    """A retriever of a corpus in memory. A subclass has `_build`, which indexes it, and `_lists`, which searches it."""
+
+    _documents: CheckedCorpus | None = None
+
+    def index(self, corpus: Mapping[str, str]) -> Self:
+        """Index a corpus; a second call replaces the first index."""
+        documents = base.checked_corpus(corpus, self.label)
+        self._build(documents, corpus)
+        self._documents = documents
+        return self
+
+    def retrieve(self, queries: Sequence[str], k: int = 10) -> list[Ranked]:
+        """Per query, the best k (document id, score) pairs."""
+        documents = base.checked_index(self._documents, self.label)
+        return self._lists(documents, base.checked_queries(queries, k, self.label), int(k))
+
+    def _build(self, documents: CheckedCorpus, corpus: Mapping[str, str]) -> None:
+        raise NotImplementedError
+
+    def _lists(self, documents: CheckedCorpus, queries: list[str], k: int) -> list[Ranked]:
+        raise NotImplementedError
 
 
 def settings_text(cls: type) -> str:

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from steelyard.ids import kind_of
 from steelyard.retrievers.base import RetrieverError, unknown
-from steelyard.retrievers.source_code import describe_callable
+from steelyard.retrievers.targets import describe_callable
 
 _VOWELS = frozenset("aeiouy")
 _DOUBLES = ("bb", "dd", "ff", "gg", "mm", "nn", "pp", "rr", "tt")

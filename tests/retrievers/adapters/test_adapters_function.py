@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from clocks import HangingCalls
 from steelyard.errors import SteelyardError
-from steelyard.retrievers.adapters import Python, base, documents
+from steelyard.retrievers.adapters import Python, base, documents, libraries, python
 from steelyard.retrievers.base import Retriever, RetrieverError
 from steelyard.retrievers.registry import retriever
 
@@ -512,10 +512,10 @@ class Steps:
 
 
 def test_calls_and_what_they_return():
-    assert base.TimeLimit(5.0, "mine").run(lambda: 1 + 1) == 2
+    assert python.TimeLimit(5.0, "mine").run(lambda: 1 + 1) == 2
     assert base.ask_each(str.upper, ["a", "b"], 2) == ["A", "B"]
-    search = base.in_stages(lambda query: ["d1", "d2"], [Steps()], lambda step, docs, query: docs[:1])
+    search = libraries.in_stages(lambda query: ["d1", "d2"], [Steps()], lambda step, docs, query: docs[:1])
     assert search("a question") == {"stages": {"retrieve": ["d1", "d2"], "Steps": ["d1"]}}
     mine = Steps()
-    assert base.with_depth(mine, ["similarity_top_k"], 100).similarity_top_k == 100
+    assert libraries.with_depth(mine, ["similarity_top_k"], 100).similarity_top_k == 100
     assert mine.similarity_top_k == 2

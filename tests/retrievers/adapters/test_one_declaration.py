@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from steelyard.retrievers.adapters.engines import Engine
+from steelyard.retrievers.adapters.base import Engine
 from steelyard.retrievers.settings import setting
 
 

@@ -12,7 +12,7 @@ import pytest
 from scripts.engines import CASES, home
 
 import steelyard as sy
-from steelyard.retrievers.adapters.engines import Engine
+from steelyard.retrievers.adapters.base import Engine
 from steelyard.retrievers.adapters.postgres import private_server, server_package
 from steelyard.retrievers.base import RetrieverError
 from steelyard.retrievers.registry import adapter_classes, retriever

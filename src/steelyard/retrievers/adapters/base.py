@@ -1,87 +1,38 @@
-"""The common parts of adapters: how calls are made, retrievers indexed elsewhere, and retrievers of a library."""
+"""The common parts of adapters: retrievers that were indexed elsewhere, and search engines."""
 
 from __future__ import annotations
 
-import asyncio
-import copy
-import inspect
-import threading
-import weakref
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+import math
+import re
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from queue import SimpleQueue
-from types import FunctionType
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar
 
-from steelyard.checks import is_whole
-from steelyard.ids import kind_of
-from steelyard.retrievers.adapters.documents import DocIds, Keep, read_answer
-from steelyard.retrievers.adapters.targets import called, identity_of, label_of, load_target, package
-from steelyard.retrievers.base import Ranked, RetrieverError, Self, checked_queries, unused_name
+import numpy as np
+import numpy.typing as npt
+
+from steelyard.checks import unknown_name
+from steelyard.errors import SteelyardError
+from steelyard.masking import from_environment, masked, remember_settings
+from steelyard.retrievers import base
+from steelyard.retrievers.adapters.documents import HASH, TEXT_NAMES, DocIds, Keep, read_answer
+from steelyard.retrievers.base import CheckedCorpus, Ranked, RetrieverError, Self
+from steelyard.retrievers.dense import Dense, describe_filter, passing
+from steelyard.retrievers.embeddings import Vectors
+from steelyard.retrievers.registry import from_spec
 from steelyard.retrievers.settings import Declared, setting
-from steelyard.user_code import await_user_code, no_child_returns
+from steelyard.retrievers.targets import identity_of, label_of, package
+from steelyard.safe_text import error_text
+from steelyard.temporary import temporary_folder
 
-_Calls: TypeAlias = "SimpleQueue[tuple[Callable[[], Any], Future[Any]] | None]"
+WORD = re.compile(r"[^\W_]+")
+PASSES = "passes"  # The field of an index that holds whether a document passes the filter.
 
-
-class TimeLimit:
-    """Calls with a time limit, each in a thread; without a limit, in the calling thread.
-
-    Threads are reused, so that consecutive calls are in one thread. Python cannot stop a thread: one whose call
-    takes too long is abandoned and ends when the call returns, or with the process.
-    """
-
-    def __init__(self, seconds: float | None, label: str) -> None:
-        self.seconds, self._label = seconds, label
-        self._idle: list[_Calls] = []
-        weakref.finalize(self, _end, self._idle)
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> TimeLimit:
-        return TimeLimit(self.seconds, self._label)
-
-    def run(self, call: Callable[[], Any], times: float | None = 1) -> Any:
-        """The result of a call within `times` the limit (None: without a limit); an error if it takes longer."""
-        if self.seconds is None:
-            with no_child_returns():
-                return call()
-        try:
-            calls = self._idle.pop()
-        except IndexError:
-            calls = SimpleQueue()
-            threading.Thread(target=_work, args=(calls,), daemon=True, name="steelyard-call").start()
-        limit = None if times is None else times * self.seconds
-        result: Future[Any] = Future()
-        calls.put((call, result))
-        if not wait([result], limit).done:
-            calls.put(None)
-            raise self.late(limit)
-        self._idle.append(calls)
-        return result.result()
-
-    def late(self, limit: float | None) -> RetrieverError:
-        """The error of a call that took too long."""
-        return RetrieverError(
-            f"{self._label}: no result within {limit:g} s; the call was abandoned (`timeout` sets the limit)."
-        )
-
-
-def _work(calls: _Calls) -> None:
-    """Make one call after the other, until there is None in place of a call."""
-    while (task := calls.get()) is not None:
-        call, result = task
-        try:
-            with no_child_returns():
-                value = call()
-            result.set_result(value)
-        except BaseException as error:
-            result.set_exception(error)
-
-
-def _end(threads: list[_Calls]) -> None:
-    for calls in threads:
-        calls.put(None)
+Kept = npt.NDArray[np.bool_]
 
 
 def ask_each(ask: Callable[[str], Any], queries: Sequence[str], concurrency: int) -> list[Any]:
@@ -92,56 +43,13 @@ def ask_each(ask: Callable[[str], Any], queries: Sequence[str], concurrency: int
         return list(pool.map(ask, queries))
 
 
-class Loop:
-    """One event loop for all calls, so that an async client can be used in several calls.
-
-    It runs in the calling thread, or in another thread if a loop is already running there, as in a notebook.
-    """
-
-    def __init__(self) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._one_at_a_time = threading.Lock()
-        weakref.finalize(self, self._loop.close)
-
-    def run(self, work: Coroutine[Any, Any, Any]) -> Any:
-        """The result of a coroutine."""
-        with self._one_at_a_time:
-            try:
-                asyncio.get_running_loop()
-            except RuntimeError:
-                return self._loop.run_until_complete(work)
-            with ThreadPoolExecutor(1) as other:
-                return other.submit(self._loop.run_until_complete, work).result()
-
-
-async def awaited(
-    results: Sequence[Any], concurrency: int, limit: float | None, late: Callable[[float | None], Exception]
-) -> list[Any]:
-    """The results, with awaitables awaited, up to `concurrency` at the same time, each within the limit."""
-    free = asyncio.Semaphore(concurrency)
-
-    async def one(result: Any) -> Any:
-        if not inspect.isawaitable(result):
-            return result
-        async with free:
-            task = asyncio.ensure_future(await_user_code(result))
-            if not (await asyncio.wait([task], timeout=limit))[0]:
-                task.cancel()
-                raise late(limit)
-            return task.result()
-
-    finished = await asyncio.gather(*map(one, results), return_exceptions=True)
-    for result in finished:
-        if isinstance(result, BaseException):
-            raise result
-    return list(finished)
-
-
 class Wrapped(Declared):
     """A retriever that was indexed elsewhere. A subclass has the query in `_ask`, and `_ids` from `_set_up`."""
 
     score_path = "score"
     """Path to the score of a document."""
+    _source: Dense | None = None
+    """What embeds the queries, if they are searched by their vectors."""
 
     folder: str | Path | None = setting(
         "the folder of relative paths and of modules; the working directory by default", default=None
@@ -154,8 +62,8 @@ class Wrapped(Declared):
 
     @property
     def needs_corpus(self) -> bool:
-        """Whether it indexes a corpus: it searches an index of its own."""
-        return False
+        """Whether lsa is fitted on the corpus; nothing else is, as it searches an index of its own."""
+        return self._source is not None and self._source.model == "lsa"
 
     def keep_texts(self, keep: Keep | None) -> None:
         """Pass the text of every document that it returns to `keep`, with its id."""
@@ -166,13 +74,15 @@ class Wrapped(Declared):
         self._identity: dict[str, Any] = {}
 
     def index(self, corpus: Mapping[str, str]) -> Self:
-        """Index nothing; if ids are found by text, keep the texts of the corpus."""
+        """Index nothing; if ids are found by text, keep the texts of the corpus. lsa is fitted on the corpus."""
+        if self._source is not None and self._source.model == "lsa":
+            self._source.index(corpus)
         self._ids.learn(corpus)
         return self
 
     def retrieve(self, queries: Sequence[str], k: int = 10) -> list[Ranked]:
         """Per query, the first k (document id, score) pairs of its result, in its order."""
-        listed = checked_queries(queries, k, self.label)
+        listed = base.checked_queries(queries, k, self.label)
         return self.read(listed, self.ask(listed, int(k)), k) if listed else []
 
     def ask(self, queries: list[str], k: int) -> list[Any]:
@@ -225,59 +135,199 @@ class Called(Wrapped):
         return str(self.name or label_of(self.target))
 
 
-class LibraryRetriever(Called):
-    """A retriever object of a library, called for one query at a time. A subclass has the call in `_search`."""
+class Engine(Wrapped):
+    """A search engine. A subclass has `_build`, which indexes the corpus, and `_search`, which answers one query.
 
-    module: ClassVar[str]
-    """The module of the library."""
-    methods: ClassVar[tuple[str, ...]]
-    """The target has one of these methods."""
+    Own documents are known to the engine by their positions. An existing collection is opened by `_open` for the first
+    query, and nothing is written to it.
+    """
+
+    module: ClassVar[str] = ""
+    """The module of the engine, whose version results depend on."""
+    id_path: ClassVar[str] = ""
+    """Path to the id in an answer; by default the setting `id`, which an engine without an `id_path` has."""
+    selects_texts: ClassVar[bool] = False
+    """Whether the texts are selected by their column, and `text` is not a path into an answer."""
+
+    target: Any = setting("an existing collection; nothing is written to it", default=None, kw_only=False)
+    text: str | None = setting(default=None, only="target")
 
     def _set_up(self) -> None:
-        library = self.extra
-        package(self.module, library, library)
-        loaded = load_target(self.target, library, self.folder)
-        self._object = called(loaded, library, self.arguments) if isinstance(loaded, (type, FunctionType)) else loaded
-        if not any(hasattr(self._object, method) for method in self.methods):
-            problem = f"{library}: {self.target!r} is {kind_of(self._object)} without {' or '.join(self.methods)}, so"
-            raise RetrieverError(f"{problem} it does not belong to that library; use `python` for any other callable.")
-        self._ids = DocIds(self.id, self.label, self.text)
-        self._identity = identity_of(self.target, self.version, self.arguments)
+        super()._set_up()
+        if self.module:
+            self._package = package(self.module, self.extra, self.retriever)
+        self._row_ids: list[str] | None = None
+        self._folder: Path | None = None
+        self._bytes = 0
+        if self._existing:
+            chosen = str(vars(self).get("id", self.id_path))
+            path = chosen if chosen == HASH else self.id_path or chosen
+            self._ids = DocIds(path, self.label, None if self.selects_texts else self.text)
+            self._identity = self._target_identity()
+
+    @property
+    def needs_corpus(self) -> bool:
+        """Whether the corpus is indexed; an existing collection needs none, unless lsa is fitted on the corpus."""
+        return not self._existing or super().needs_corpus
+
+    def _target_identity(self) -> dict[str, Any]:
+        """What identifies the target, for the cache of results."""
+        if isinstance(self.target, str | Path):
+            return {"target": str(self.target), "version": self.version}
+        return identity_of(self.target, self.version)
+
+    def _package_version(self) -> dict[str, Any]:
+        return {"package": self._package.__version__} if self.module else {}
+
+    @cached_property
+    def _client(self) -> Any:
+        """The open collection, or what the corpus was indexed in."""
+        return self._open()
+
+    def _open(self) -> Any:
+        raise NotImplementedError
+
+    def _opened(self, value: Any) -> Any:
+        """A setting with a URL or a key, ${VARIABLE} read from the environment; secrets are kept out of messages."""
+        remember_settings(value)
+        return from_environment(value, self.label, RetrieverError)
+
+    def _text_column(self, columns: Sequence[str]) -> str | None:
+        """The column of an existing table with the texts: the one that is named, or the first with a usual name."""
+        if self.text is not None and self.text not in columns:
+            raise self._error(unknown_name("column in `text`", self.text, columns))
+        return self.text or next((name for name in TEXT_NAMES if name in columns), None)
+
+    def _id_column(self, text: str | None) -> str:
+        """The column to select as the id: that of the texts for `hash`, which identifies documents by them."""
+        chosen = str(vars(self)["id"])
+        if chosen == HASH and text is None:
+            raise self._error("`id: hash` identifies documents by their texts; set `text` to their column.")
+        return text if chosen == HASH and text is not None else chosen
+
+    def _path(self, what: str, path: Any = None) -> Path:
+        """A file or folder that a target names; an error if there is none."""
+        full_path = Path(self.folder or ".", self.target if path is None else path)
+        if not full_path.is_file() and not full_path.is_dir():  # Opening a pipe would wait for its writer.
+            raise self._error(f"there is no {what} {full_path}.")
+        return full_path
+
+    def index(self, corpus: Mapping[str, str]) -> Self:
+        """Index the corpus; an existing collection is left as it is."""
+        if self._existing:
+            return super().index(corpus)
+        documents = base.checked_corpus(corpus, self.label)
+        source = self._source
+        vectors = np.empty((len(documents), 0), np.float32) if source is None else source.index(corpus).vectors
+        self._build(documents, vectors, passing(corpus, documents.ids, getattr(self, "filter", None), self.label))
+        self._row_ids = documents.ids
+        return self
+
+    def read(self, queries: Sequence[str], answers: Sequence[Any], k: int) -> list[Ranked]:
+        """The results of `ask`; of own documents, pairs of a position and a score."""
+        ids = self._row_ids
+        if ids is None:
+            return super().read(queries, answers, k)
+        for query, answer in zip(queries, answers, strict=True):
+            for position, score in answer:
+                if not math.isfinite(score):
+                    raise self._error(
+                        f"the score of {ids[position]!r} for {query[:60]!r} is {score}; expected a "
+                        "finite number. A vector of zeros, as of a query without a known word, has no cosine."
+                    )
+        return [[(ids[position], float(score)) for position, score in answer] for answer in answers]
+
+    def settings(self) -> dict[str, Any]:
+        values = {"retriever": self.retriever, **self._package_version(), **self._declared_values(), **self._identity}
+        values |= {} if self.text is None else {"text": self.text}
+        return values | ({"id": self._ids.setting} if self._existing else {})
+
+    def size_in_bytes(self) -> int:
+        """The index of the corpus, its files or `_bytes` in memory; the size of an existing collection is not known."""
+        files = [] if self._folder is None else [file for file in self._folder.rglob("*") if file.is_file()]
+        return super().size_in_bytes() + self._bytes + sum(file.stat().st_size for file in files)
 
     def _ask(self, queries: list[str], k: int) -> list[Any]:
-        return ask_each(self._search(k), queries, self.concurrency)
+        if not self._existing:
+            base.checked_index(self._row_ids, self.label)
+        vectors = np.empty((len(queries), 0), np.float32)
+        if self._source is not None:
+            vectors = self._source.model_vectors(queries) if self._existing else self._source.embed(queries)
+        return [self._answer(query, vector, k) for query, vector in zip(queries, vectors, strict=True)]
 
-    def _search(self, k: int) -> Callable[[str], Any]:
+    def _answer(self, query: str, vector: Vectors, k: int) -> Any:
+        """The answer of `_search`; the error of an existing collection has its target."""
+        try:
+            return self._search(query, vector, k)
+        except SteelyardError:
+            raise
+        except Exception as error:
+            if not self._existing:
+                raise
+            target = self._identity.get("target")
+            raise RetrieverError(masked(f"{self.label}: {target}: {error_text(error)}")) from error
+
+    def _build(self, documents: CheckedCorpus, vectors: Vectors, kept: Kept | None) -> None:
+        """Index the documents by their positions; `kept` tells which of them the filter keeps."""
+        raise NotImplementedError
+
+    def _search(self, query: str, vector: Vectors, k: int) -> Any:
+        """The best k (position, score) pairs of own documents, or the answer of an existing collection."""
         raise NotImplementedError
 
 
-def in_stages(
-    first: Callable[[str], Any], steps: Sequence[Any], call: Callable[[Any, list[Any], str], Any]
-) -> Callable[[str], Any]:
-    """A search whose result is changed step by step (`call` of the step, the result and the query), with every list.
+class VectorEngine(Engine):
+    """A search engine for vectors, of a dense retriever or of a model."""
 
-    A step is named after its class.
-    """
+    embeds_queries: ClassVar[bool] = False
+    """Whether an existing collection can be searched by texts, without a model."""
 
-    def search(query: str) -> dict[str, Any]:
-        docs = list(first(query))
-        stages = {"retrieve": docs}
-        for step in steps:
-            docs = list(call(step, list(docs), query)) if docs else []
-            stages[unused_name(type(step).__name__, stages)] = docs
-        return {"stages": stages}
+    of: Any = setting("the dense retriever whose vectors are used, such as `dense`", default=None)
+    model: Any = setting("the model as for `dense`, instead of `of`", default=None)
+    vectors: Any = setting("the vectors of the documents as for `dense`, instead of `of`", default=None)
+    filter: Any = setting("search only among some of the documents, as for `dense`", default=None, only="corpus")
 
-    return search
+    def _set_up(self) -> None:
+        super()._set_up()
+        self._source = self._vector_source()
+        describe_filter(self.filter, self.label)
+
+    def settings(self) -> dict[str, Any]:
+        values = super().settings()
+        if self._source is not None:
+            values["of"] = {key: value for key, value in self._source.settings().items() if key != "filter"}
+        return values | describe_filter(self.filter, self.label)
+
+    def _vector_source(self) -> Dense | None:
+        """The embeddings: those of another dense retriever (`of`), of a model, or of a file."""
+        if self._existing and self.of is None and self.model is None and self.vectors is None:
+            if self.embeds_queries:
+                return None
+            raise self._error(
+                "an existing collection needs `model`, the model that made its vectors, so that "
+                "questions are embedded by the same one: a name of sentence-transformers, or "
+                "`package.module:attribute` of a function from texts to vectors."
+            )
+        if self.of is None:
+            model = "lsa" if self.model is None else self.model
+            return Dense(model=model, vectors=self.vectors, folder=self.folder, name=self.label)
+        if self.model is not None or self.vectors is not None:
+            raise self._error("it has `of` and also `model` or `vectors`; expected one of them.")
+        source = from_spec(self.of)
+        if not isinstance(source, Dense):
+            raise self._error(f"`of` is {source.label}, which has no vectors; expected a dense retriever.")
+        return source
 
 
-def with_depth(retriever: Any, names: Sequence[str], k: int) -> Any:
-    """A copy that returns k documents; the object itself if it has none of these attributes, or k already."""
-    for name in names:
-        depth = getattr(retriever, name, None)
-        if is_whole(depth, 0):
-            if depth == k:
-                return retriever
-            other = copy.copy(retriever)
-            setattr(other, name, k)
-            return other
-    return retriever
+def found_rows(rows: Sequence[Sequence[Any]]) -> list[Any]:
+    """Rows of id and score, and of the text if it was selected, as pairs or records."""
+    return [{"id": row[0], "score": row[1], "text": row[2]} if len(row) > 2 else tuple(row) for row in rows]
+
+
+def private_copy(path: Path, owner: object, *others: Path) -> Path:
+    """A copy of a database in a temporary folder, for an engine that writes to it; `others` lie beside it."""
+    copies = temporary_folder("copy", owner)
+    for source in (path, *others):
+        copy = shutil.copytree if source.is_dir() else shutil.copy
+        copy(source, copies / source.name)
+    return copies / path.name

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from steelyard.io.files import read_bytes, reading
-from steelyard.retrievers.adapters.engines import Kept, VectorEngine
+from steelyard.retrievers.adapters.base import Kept, VectorEngine
 from steelyard.retrievers.base import CheckedCorpus, Self, unknown
 from steelyard.retrievers.embeddings import Vectors
 from steelyard.retrievers.settings import setting

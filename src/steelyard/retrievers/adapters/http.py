@@ -1,4 +1,4 @@
-"""HTTP: a service that returns JSON, and the templates of its requests."""
+"""Services over HTTP: one that returns JSON, and an index of Elasticsearch or OpenSearch."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import base64
 import json
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from http.client import HTTPException
 from typing import Any
@@ -18,10 +18,11 @@ from steelyard.ids import kind_of
 from steelyard.masking import from_environment, masked, masked_settings, remember, remember_settings
 from steelyard.retrievers.adapters import documents
 from steelyard.retrievers.adapters.base import Wrapped, ask_each
-from steelyard.retrievers.adapters.documents import EVERY, HASH, DocIds, MissingError, steps_of
-from steelyard.retrievers.base import Ranked, RetrieverError, Self
+from steelyard.retrievers.adapters.documents import EVERY, HASH, DocIds, MissingError, keys_of, steps_of
+from steelyard.retrievers.base import Ranked, RetrieverError
 from steelyard.retrievers.dense import Dense
 from steelyard.retrievers.settings import setting
+from steelyard.retrievers.targets import identity_of, instantiated, load_target
 from steelyard.web import LARGEST_LIST, WRONG_ANSWER, AnswerError, json_value, opened, read_body, start_of
 from steelyard.wording import counted
 
@@ -55,11 +56,7 @@ def filled(template: Any, query: str, k: int, vector: Sequence[float] | None = N
 
 
 def filled_text(template: str, query: str, k: int) -> str:
-    """The text with the query and k filled in; placeholders within the query are not filled in.
-
-    >>> filled_text("?q={query}&k={k}", "{k}", 5)
-    '?q={k}&k=5'
-    """
+    """The text with the query and k filled in; placeholders within the query are not filled in."""
     return _PLACEHOLDER.sub(lambda match: query if match[1] == "query" else str(k), template)
 
 
@@ -68,13 +65,7 @@ _NOT_IN_HEADER = re.compile(r"[^\t\x20-\x7e\x80-\xff]")
 
 
 def checked_headers(headers: Mapping[str, str] | None, label: str) -> dict[str, str]:
-    """Headers with ${VARIABLES} replaced. A name or value that cannot be sent is an error, which has no value.
-
-    >>> checked_headers({"X-Size": "3"}, "http")
-    {'X-Size': '3'}
-    """
-    if not isinstance(headers, Mapping | None):
-        raise RetrieverError(f"{label}: `headers` is {kind_of(headers)}; expected `name: value` pairs.")
+    """Headers with ${VARIABLES} replaced. A name or value that cannot be sent is an error, which has no value."""
     checked: dict[str, str] = {}
     for name, given in (headers or {}).items():
         remember_settings({"headers": str(given)})
@@ -92,47 +83,48 @@ class UnreachableError(RetrieverError):
     """A service that does not accept connections, or does not respond in time."""
 
 
-class JsonService:
-    """A URL that returns JSON for a query. `shown` is the URL without its user and with ${VARIABLES} not replaced.
+class JsonService(Wrapped):
+    """A URL that returns JSON for a query. `_shown` is the URL without its user and with ${VARIABLES} not replaced."""
 
-    The label, `headers`, `timeout` and `retries` are those of its retriever.
-    """
+    headers: Mapping[str, str] | None = setting(default=None)
+    timeout: float = setting(default=10.0, low=1e-3)
+    retries: int = setting(default=2)
+    concurrency: int = setting(default=1, low=1)
 
-    def __init__(self, url: str, body: Any, retriever: Any) -> None:
-        self._label, self._timeout, self._retries = retriever.label, retriever.timeout, retriever.retries
-        host_of(url, self._label)
+    def _connect(self, url: str, body: Any) -> None:
+        host_of(url, self.label)
         remember_settings({"target": url, "body": body})
-        self.shown = masked(_without_user(url))
-        self.headers = checked_headers(retriever.headers, self._label)
-        self._body = from_environment(body, self._label, RetrieverError)
-        complete = str(from_environment(url, self._label, RetrieverError))
+        self._shown = masked(_without_user(url))
+        self._headers = checked_headers(self.headers, self.label)
+        self._body = from_environment(body, self.label, RetrieverError)
+        complete = str(from_environment(url, self.label, RetrieverError))
         self._url = _without_user(complete)
         self._user = _basic(complete)
 
-    def ask(self, query: str, k: int, vector: Sequence[float] | None = None) -> Any:
+    def _json(self, query: str, k: int, vector: Sequence[float] | None = None) -> Any:
         """The JSON of the response."""
         url = filled_text(self._url, quote(query, safe=""), k)
         sent = None if self._body is None else json.dumps(filled(self._body, query, k, vector)).encode()
         headers = {"Accept": "application/json", **self._user}
         if sent is not None:
             headers["Content-Type"] = "application/json"
-        answer = self._answered(Request(url, sent, {**headers, **self.headers}))
+        answer = self._answered(Request(url, sent, {**headers, **self._headers}))
         try:
             return json_value(answer)
         except AnswerError as error:
-            raise self._error(str(error)) from None
+            raise self._failed(str(error)) from None
         except ValueError:
-            raise self._error(f"did not return JSON; the response starts with {start_of(answer)!r}") from None
+            raise self._failed(f"did not return JSON; the response starts with {start_of(answer)!r}") from None
 
     def _answered(self, request: Request) -> bytes:
         """The body of the response, after up to `retries` retries."""
         kind = RetrieverError
-        for attempt in range(self._retries + 1):
+        for attempt in range(self.retries + 1):
             try:
-                with opened(request, self._timeout) as response:
+                with opened(request, self.timeout) as response:
                     return read_body(response, LARGEST_LIST)
             except AnswerError as error:
-                raise self._error(str(error)) from None
+                raise self._failed(str(error)) from None
             except HTTPError as error:
                 problem, retry = f"returned {error.code} {error.reason}", error.code in _RETRIED
                 with suppress(OSError, HTTPException), error:
@@ -140,26 +132,22 @@ class JsonService:
                     problem += f": {start}" if start else ""
             except (URLError, OSError, HTTPException) as error:
                 reason, retry = getattr(error, "reason", None) or error, True
-                late = f"did not respond within {self._timeout:g} s (`timeout` sets the limit)"
+                late = f"did not respond within {self.timeout:g} s (`timeout` sets the limit)"
                 problem = late if isinstance(reason, TimeoutError) else f"could not be reached: {reason}"
                 kind = UnreachableError if isinstance(error, (URLError, TimeoutError)) else RetrieverError
             if not retry:
                 break
-            if attempt < self._retries:
+            if attempt < self.retries:
                 time.sleep(_FIRST_PAUSE * 2**attempt)
         tried = f" (tried {attempt + 1} times)" if attempt else ""
-        raise self._error(f"{problem}{tried}", kind)
+        raise self._failed(f"{problem}{tried}", kind)
 
-    def _error(self, problem: str, kind: type[RetrieverError] = RetrieverError) -> RetrieverError:
-        return kind(masked(f"{self._label}: {self.shown} {problem}."))
+    def _failed(self, problem: str, kind: type[RetrieverError] = RetrieverError) -> RetrieverError:
+        return kind(masked(f"{self.label}: {self._shown} {problem}."))
 
 
 def host_of(url: Any, label: str) -> str:
-    """The host of an http URL; other URLs, such as files, are an error.
-
-    >>> host_of("http://localhost:9200/passages", "http")
-    'localhost:9200'
-    """
+    """The host of an http URL; other URLs, such as files, are an error."""
     parts = None
     with suppress(ValueError):  # of a host or a port that is not valid
         if isinstance(url, str):
@@ -188,7 +176,7 @@ def _basic(url: str) -> dict[str, str]:
     return {"Authorization": f"Basic {encoded}"}
 
 
-class Http(Wrapped):
+class Http(JsonService):
     """A service over HTTP that returns JSON, with one request per query.
 
     Every request opens its own connection, which is included in its latency. A redirect to another server and a
@@ -222,9 +210,6 @@ class Http(Wrapped):
     model: Any = setting(
         "embeds the query for {vector}: a model as for `dense`, such as `package.module:attribute`", default=None
     )
-    headers: Mapping[str, str] | None = setting(default=None)
-    timeout: float = setting(default=10.0, low=1e-3)
-    retries: int = setting(default=2)
     concurrency: int = setting("the number of requests at the same time", default=1, low=1)
     version: str | None = setting(
         "version of the data behind the service; results are cached between benches while the settings are unchanged",
@@ -236,38 +221,26 @@ class Http(Wrapped):
         return str(self.name or host_of(self.target, "http"))
 
     def _set_up(self) -> None:
-        label = self.label
         sent = json.dumps(self.body, default=str)
-        host_of(self.target, label)
+        host_of(self.target, self.label)
         if _QUERY not in self.target and _QUERY not in sent and _VECTOR not in sent:
-            raise RetrieverError(f"{label}: neither the URL nor `body` contains {_QUERY}; add it where the query goes.")
+            raise self._error(f"neither the URL nor `body` contains {_QUERY}; add it where the query goes.")
         if (self.model is None) != (_VECTOR not in sent):
             missing = f"`body` has {_VECTOR}, which needs `model`, the model that embeds the query."
             extra = f"`model` embeds the query for {_VECTOR}, which `body` does not have."
-            raise RetrieverError(f"{label}: {missing if self.model is None else extra}")
-        self._dense = None if self.model is None else Dense(model=self.model, folder=self.folder, name=label)
-        self._service = JsonService(self.target, self.body, self)
-        self._paths = {name: _path(getattr(self, name), name, label) for name in ("id", "score", "text")}
-        self._ids = DocIds(self.id or "id", label)
-        self._identity = {"target": self._service.shown, "headers": sorted(self._service.headers)}
-        if self._dense is not None:
-            self._identity["model"] = self._dense.settings()
-
-    @property
-    def needs_corpus(self) -> bool:
-        """Whether lsa is fitted on the corpus."""
-        return self._dense is not None and self._dense.model == "lsa"
-
-    def index(self, corpus: Mapping[str, str]) -> Self:
-        """Index nothing; if ids are found by text, keep the texts of the corpus. lsa is fitted on the corpus."""
-        if self._dense is not None and self._dense.model == "lsa":
-            self._dense.index(corpus)
-        return super().index(corpus)
+            raise self._error(missing if self.model is None else extra)
+        self._source = None if self.model is None else Dense(model=self.model, folder=self.folder, name=self.label)
+        self._connect(self.target, self.body)
+        self._paths = {name: self._steps(name) for name in ("id", "score", "text")}
+        self._ids = DocIds(self.id or "id", self.label)
+        self._identity = {"target": self._shown, "headers": sorted(self._headers)}
+        if self._source is not None:
+            self._identity["model"] = self._source.settings()
 
     def _ask(self, queries: list[str], k: int) -> list[Any]:
         def ask(query: str) -> Any:
-            vector = None if self._dense is None else self._dense.model_vectors([query])[0].tolist()
-            return self._service.ask(query, k, vector)
+            vector = None if self._source is None else self._source.model_vectors([query])[0].tolist()
+            return self._json(query, k, vector)
 
         return ask_each(ask, queries, self.concurrency)
 
@@ -304,6 +277,16 @@ class Http(Wrapped):
         for doc, record in zip(docs, records, strict=False):
             self._ids.keep_text(doc, record)
 
+    def _steps(self, name: str) -> list[str | int] | None:
+        """The path that a setting has, if it is one."""
+        path = getattr(self, name)
+        if path is None or path == HASH:
+            return None
+        steps = steps_of(path, self.label)
+        if EVERY not in steps:
+            raise self._error(f"`{name}` is {path!r}; expected a JSON path with [*] for the list, as in results[*].id.")
+        return steps
+
     def _values(self, answer: Any, name: str) -> list[Any]:
         """The values at the path of a setting; none without a path."""
         steps = self._paths[name]
@@ -313,12 +296,72 @@ class Http(Wrapped):
             raise self._error(f"`{name}` does not fit the response: {missing}.") from None
 
 
-def _path(setting: str | None, what: str, label: str) -> list[str | int] | None:
-    if setting is None or setting == HASH:
-        return None
-    steps = steps_of(setting, label)
-    if EVERY not in steps:
-        raise RetrieverError(
-            f"{label}: `{what}` is {setting!r}; expected a JSON path with [*] for the list, as in results[*].id."
-        )
-    return steps
+class Elasticsearch(JsonService):
+    """An existing index of Elasticsearch or OpenSearch. Nothing is written to it.
+
+    A search that timed out in the cluster, or failed on some shards, is an error, since its list is incomplete.
+    """
+
+    retriever = "elasticsearch"
+    labelled_by = ("name", "index_name")
+
+    target: Any = setting(
+        "the URL of the index, `http://localhost:9200/passages`, which needs no package; or a client, as an object or "
+        "`package.module:attribute`, with `index`",
+        default=None,
+        kw_only=False,
+    )
+    index_name: str | None = setting("the name of the index, for a client", default=None, alias="index")
+    field: str = setting("the field that is searched, by a `match` query", default="text", key=None)
+    query: Mapping[str, Any] | None = setting(
+        "the whole body of the search instead, with {query} and {k} filled in; its size is k unless it has its own",
+        default=None,
+        key=None,
+    )
+    id: str = setting(
+        "`id` is the hit's `_id`; or `metadata.KEY`, a field of its `_source`; or `hash`, of the field searched",
+        default="id",
+    )
+
+    def _label(self) -> str:
+        at_url = urlsplit(self.target).path.strip("/") if self._is_url() else ""
+        return str(self.name or self.index_name or at_url or self.retriever)
+
+    def _is_url(self) -> bool:
+        return isinstance(self.target, str) and "://" in self.target
+
+    def _set_up(self) -> None:
+        label, index = self.label, self.index_name
+        match = {"query": {"match": {self.field: "{query}"}}}
+        body = {"size": "{k}", **(match if self.query is None else self.query)}
+        if self._is_url():
+            base = self.target.rstrip("/") + (f"/{index}" if index else "")
+            self._connect(f"{base}/_search", body)
+            self._identity = {"target": self._shown, "version": self.version}
+            self._search: Callable[[str, int], Any] = self._json
+        else:
+            client = instantiated(load_target(self.target, self.retriever, self.folder), label)
+            if not hasattr(client, "search"):
+                problem = f"{kind_of(client)} has no `search`;"
+                raise self._error(f"{problem} expected a URL, or a client of Elasticsearch or OpenSearch.")
+            if index is None:
+                raise self._error("a client needs `index`, the name of the index to search.")
+            sent = from_environment(body, label, RetrieverError)
+            self._search = lambda query, k: client.search(index=index, body=filled(sent, query, k))
+            self._identity = identity_of(self.target, self.version)
+        self._identity["query"] = body
+        self._ids = DocIds(self.id, label, f"_source.{self.field}")
+
+    def _ask(self, queries: list[str], k: int) -> list[Any]:
+        return ask_each(lambda query: self._hits(self._search(query, k)), queries, self.concurrency)
+
+    def _hits(self, answer: Any) -> Any:
+        answer = getattr(answer, "body", answer)
+        hits = answer.get("hits") if isinstance(answer, Mapping) else None
+        if not isinstance(hits, Mapping) or not isinstance(hits.get("hits"), list):
+            raise self._error(f"the response is not a search result; expected hits.hits, but it has {keys_of(answer)}.")
+        failed = (answer.get("_shards") or {}).get("failed", 0)
+        if answer.get("timed_out") or failed:
+            what = "timed out in the cluster" if answer.get("timed_out") else f"failed on {failed} shards"
+            raise self._error(f"the search {what}; its list would be incomplete.")
+        return hits["hits"]

@@ -5,16 +5,15 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from steelyard.retrievers import base
-from steelyard.retrievers.adapters.engines import WORD, Engine, Kept
-from steelyard.retrievers.adapters.targets import package
-from steelyard.retrievers.base import CheckedCorpus, Ranked, Self, unknown
+from steelyard.retrievers.adapters.base import WORD, Engine, Kept
+from steelyard.retrievers.base import CheckedCorpus, Ranked, unknown
 from steelyard.retrievers.embeddings import Vectors
-from steelyard.retrievers.settings import Declared, setting
+from steelyard.retrievers.settings import Indexed, setting
+from steelyard.retrievers.targets import package
 from steelyard.temporary import temporary_folder
 
 _HEAP = 128_000_000
@@ -60,7 +59,6 @@ class Tantivy(Engine):
             self._tokenizers = {name: str(indexing.get("tokenizer")) for name, indexing in texts}
 
     def settings(self) -> dict[str, Any]:
-        """Everything that its results depend on, as far as it is known."""
         return super().settings() | {"id": self.id} | ({"fields": self._fields} if self._existing else {})
 
     def _build(self, documents: CheckedCorpus, vectors: Vectors, kept: Kept | None) -> None:
@@ -98,7 +96,7 @@ class Tantivy(Engine):
         return records if self._existing else [(int(record["id"]), score) for record, score in records]
 
 
-class BM25S(Declared):
+class BM25S(Indexed):
     """The package bm25s with its own tokenizer, in its default 32-bit floats.
 
     Documents with a score of 0 are left out, since bm25s does not order them.
@@ -122,33 +120,23 @@ class BM25S(Declared):
                 self._stemmer = library.Stemmer(self.stemmer)
             except KeyError:
                 raise unknown(self.label, "stemmer", self.stemmer, library.algorithms()) from None
-        self._documents: CheckedCorpus | None = None
         self._model: Any = None
 
-    def index(self, corpus: Mapping[str, str]) -> Self:
-        """Index a corpus; a second call replaces the first index."""
-        documents = base.checked_corpus(corpus, self.label)
+    def _build(self, documents: CheckedCorpus, corpus: Mapping[str, str]) -> None:
         model = self._package.BM25(method=self.method, k1=self.k1, b=self.b, delta=self.delta)
         model.index(self._tokens(documents.texts), show_progress=False)
-        self._documents, self._model = documents, model
-        return self
+        self._model = model
 
-    def retrieve(self, queries: Sequence[str], k: int = 10) -> list[Ranked]:
-        """Per query, the best k (document id, score) pairs that score above 0."""
-        documents = base.checked_index(self._documents, self.label)
-        listed = base.checked_queries(queries, k, self.label)
-        if not listed:
+    def _lists(self, documents: CheckedCorpus, queries: list[str], k: int) -> list[Ranked]:
+        if not queries:
             return []
-        positions, scores = self._model.retrieve(
-            self._tokens(listed), k=min(int(k), len(documents)), show_progress=False
-        )
+        positions, scores = self._model.retrieve(self._tokens(queries), k=min(k, len(documents)), show_progress=False)
         return [
             [(documents.ids[position], score) for position, score in zip(*row, strict=True) if score > 0]
             for row in zip(positions.tolist(), scores.tolist(), strict=True)
         ]
 
     def settings(self) -> dict[str, Any]:
-        """Everything that its results depend on."""
         return {"retriever": self.retriever, "package": self._package.__version__, **self._declared_values()}
 
     def size_in_bytes(self) -> int:

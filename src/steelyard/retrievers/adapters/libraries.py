@@ -2,15 +2,79 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from types import FunctionType
+from typing import Any, ClassVar
 
-from steelyard.retrievers.adapters.base import LibraryRetriever, in_stages, with_depth
+from steelyard.checks import is_whole
+from steelyard.ids import kind_of
+from steelyard.retrievers.adapters.base import Called, ask_each
 from steelyard.retrievers.adapters.documents import PARENT, DocIds, MissingError, keys_of, steps_of, walk
 from steelyard.retrievers.adapters.http import filled
-from steelyard.retrievers.adapters.targets import package
+from steelyard.retrievers.base import RetrieverError, unused_name
 from steelyard.retrievers.settings import setting
+from steelyard.retrievers.targets import called, identity_of, load_target, package
+
+
+class LibraryRetriever(Called):
+    """A retriever object of a library, called for one query at a time. A subclass has the call in `_search`."""
+
+    module: ClassVar[str]
+    """The module of the library."""
+    methods: ClassVar[tuple[str, ...]]
+    """The target has one of these methods."""
+
+    def _set_up(self) -> None:
+        library = self.extra
+        package(self.module, library, library)
+        loaded = load_target(self.target, library, self.folder)
+        self._object = called(loaded, library, self.arguments) if isinstance(loaded, (type, FunctionType)) else loaded
+        if not any(hasattr(self._object, method) for method in self.methods):
+            problem = f"{library}: {self.target!r} is {kind_of(self._object)} without {' or '.join(self.methods)}, so"
+            raise RetrieverError(f"{problem} it does not belong to that library; use `python` for any other callable.")
+        self._ids = DocIds(self.id, self.label, self.text)
+        self._identity = identity_of(self.target, self.version, self.arguments)
+
+    def _ask(self, queries: list[str], k: int) -> list[Any]:
+        return ask_each(self._search(k), queries, self.concurrency)
+
+    def _search(self, k: int) -> Callable[[str], Any]:
+        raise NotImplementedError
+
+
+def in_stages(
+    first: Callable[[str], Any], steps: Sequence[Any], call: Callable[[Any, list[Any], str], Any]
+) -> Callable[[str], Any]:
+    """A search whose result is changed step by step (`call` of the step, the result and the query), with every list.
+
+    A step is named after its class.
+    """
+
+    def search(query: str) -> dict[str, Any]:
+        docs = list(first(query))
+        stages = {"retrieve": docs}
+        for step in steps:
+            docs = list(call(step, list(docs), query)) if docs else []
+            stages[unused_name(type(step).__name__, stages)] = docs
+        return {"stages": stages}
+
+    return search
+
+
+def with_depth(retriever: Any, names: Sequence[str], k: int) -> Any:
+    """A copy that returns k documents; the object itself if it has none of these attributes, or k already."""
+    for name in names:
+        depth = getattr(retriever, name, None)
+        if is_whole(depth, 0):
+            if depth == k:
+                return retriever
+            other = copy.copy(retriever)
+            setattr(other, name, k)
+            return other
+    return retriever
 
 
 class LangChain(LibraryRetriever):
@@ -30,9 +94,15 @@ class LangChain(LibraryRetriever):
         default=False,
     )
 
-    def _set_up(self) -> None:
-        super()._set_up()
-        self._takes_k = _takes_k(self._object)
+    @cached_property
+    def _takes_k(self) -> bool:
+        """Whether `invoke` passes k on to the search, as for a vector store or a retriever with a parameter k."""
+        inner = getattr(self._object, "_get_relevant_documents", None)
+        if inner is None:
+            return False
+        parameters = inspect.signature(inner).parameters
+        open_ended = any(parameter.kind == inspect.Parameter.VAR_KEYWORD for parameter in parameters.values())
+        return "k" in parameters or (open_ended and hasattr(self._object, "search_kwargs"))
 
     def _search(self, k: int) -> Callable[[str], Any]:
         if _compresses(self._object):
@@ -55,16 +125,6 @@ def _compressed(step: Any, docs: list[Any], query: str) -> Any:
     """The result of a compressor, or of a transformer of documents, which does not see the query."""
     compresses = hasattr(step, "compress_documents")
     return step.compress_documents(docs, query) if compresses else step.transform_documents(docs)
-
-
-def _takes_k(retriever: Any) -> bool:
-    """Whether `invoke` passes k on to the search, as for a vector store or a retriever with a parameter k."""
-    inner = getattr(retriever, "_get_relevant_documents", None)
-    if inner is None:
-        return False
-    parameters = inspect.signature(inner).parameters
-    open_ended = any(parameter.kind == inspect.Parameter.VAR_KEYWORD for parameter in parameters.values())
-    return "k" in parameters or (open_ended and hasattr(retriever, "search_kwargs"))
 
 
 _K_NAMES = ("similarity_top_k", "_similarity_top_k", "top_k")

@@ -10,16 +10,15 @@ from functools import cache, cached_property
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 from uuid import uuid4
 
 from steelyard.masking import masked
-from steelyard.retrievers.adapters import engines
-from steelyard.retrievers.adapters.engines import PASSES, WORD, Engine, Kept, VectorEngine
-from steelyard.retrievers.adapters.targets import package
+from steelyard.retrievers.adapters.base import PASSES, WORD, Engine, Kept, VectorEngine, found_rows
 from steelyard.retrievers.base import CheckedCorpus, RetrieverError
 from steelyard.retrievers.embeddings import Vectors
 from steelyard.retrievers.settings import setting
+from steelyard.retrievers.targets import package
 from steelyard.temporary import OPEN_TO_ALL, temporary_folder
 
 _HNSW, _IVF = ("hnsw",), ("ivfflat",)
@@ -41,6 +40,8 @@ class _Postgres(Engine):
     existing_by = "table"
     id_path = "id"
     selects_texts = True
+    own_column: ClassVar[str]
+    """What is searched of the temporary table."""
 
     target: str | None = setting(
         "the URL of a server; ${VARIABLE} is read from the environment. Without it, a private server of the package "
@@ -62,7 +63,7 @@ class _Postgres(Engine):
         self._psycopg = package("psycopg", self.extra, self.label)
         package("psycopg.sql", self.extra, self.label)
         super()._set_up()
-        self._address = None if self.target is None else engines.opened({"url": self.target}, self.label)["url"]
+        self._address = None if self.target is None else self._opened(self.target)
         self._table = self.table or f"pg_temp.steelyard_{uuid4().hex}"
         self._connected: Any = None
 
@@ -95,10 +96,6 @@ class _Postgres(Engine):
     def _prepare_session(self) -> None:
         """Set what every statement of a new connection needs."""
 
-    def size_in_bytes(self) -> int:
-        """The table of the corpus with its indexes."""
-        return self._bytes
-
     def _run(self, statement: Any, values: Any = None, prepare: bool | None = None) -> Any:
         try:
             return self._connection.execute(statement, values, prepare=prepare)
@@ -110,14 +107,22 @@ class _Postgres(Engine):
         named = {key: self._psycopg.sql.Identifier(*name.split(".")) for key, name in names.items()}
         return self._psycopg.sql.SQL(text).format(**named)
 
-    def _text_column(self) -> str | None:
-        """The column with the texts of an existing table: `text`, or the first with a usual name."""
-        rows = self._run(self._sql("select * from {table} limit 0", table=self._table))
-        return engines.text_column([column.name for column in rows.description], self.text, self.label)
+    @cached_property
+    def _names(self) -> dict[str, str]:
+        """The names in a search: the table, the ids, what is searched and, if they are returned, the texts."""
+        if not self._existing:
+            return {"table": self._table, "id": "position", "column": self.own_column}
+        text = self._text_column(self._columns())
+        names = {"table": self._table, "id": self._id_column(text), "column": str(vars(self)["column"])}
+        return names if text is None else {**names, "text": text}
 
-    def _with_text(self, columns: str, text: str | None) -> str:
-        """Columns of a select, and that of the texts if there is one."""
-        return f"{columns}, {{text}}" if text is not None else columns
+    def _columns(self) -> list[str]:
+        rows = self._run(self._sql("select * from {table} limit 0", table=self._table))
+        return [column.name for column in rows.description]
+
+    def _selected(self, score: str) -> str:
+        """The columns of a select: the id, the score and, if there is one, the text."""
+        return f"{{id}}, {score}" + (", {text}" if "text" in self._names else "")
 
     def _create(self, columns: str) -> None:
         """Create the temporary table of the corpus; an earlier corpus goes with its connection."""
@@ -137,6 +142,7 @@ class PostgresFts(_Postgres):
     """Full-text search of PostgreSQL. Equal ranks are in the order of the ids."""
 
     retriever = "postgres-fts"
+    own_column = "words"
     folder = None
 
     config: str = setting("the text search configuration, such as english or simple", default="english")
@@ -148,20 +154,16 @@ class PostgresFts(_Postgres):
     @cached_property
     def _statement(self) -> Any:
         """The statement; text of an existing table is parsed while it is searched."""
-        names = {"table": self._table, "column": "words", "id": "position"}
-        words, text = "{column}", None
+        words = "{column}"
         if self._existing:
-            text = self._text_column()
-            names |= {"column": self.column, "id": engines.id_column(self.id, text, self.label)}
-            names |= {} if text is None else {"text": text}
-            kind = self._run(self._sql("select pg_typeof({column}) from {table} limit 1", **names)).fetchone()
+            kind = self._run(self._sql("select pg_typeof({column}) from {table} limit 1", **self._names)).fetchone()
             if kind is None or str(kind[0]) != "tsvector":
                 words = "to_tsvector(%(config)s::regconfig, {column}::text)"
+        score = f"{self.rank}({words}, query, {self.normalization}) as score"
         return self._sql(
-            self._with_text(f"select {{id}}, {self.rank}({words}, query, {self.normalization}) as score", text)
-            + " from {table}, to_tsquery(%(config)s::regconfig, %(words)s) query "
+            f"select {self._selected(score)} from {{table}}, to_tsquery(%(config)s::regconfig, %(words)s) query "
             f"where {words} @@ query order by score desc, {{id}} limit %(k)s",
-            **names,
+            **self._names,
         )
 
     def _build(self, documents: CheckedCorpus, vectors: Vectors, kept: Kept | None) -> None:
@@ -182,7 +184,7 @@ class PostgresFts(_Postgres):
         if not words:
             return []
         values = {"config": self.config, "words": words, "k": k}
-        return engines.found_rows(self._run(self._statement, values, prepare=True).fetchall())
+        return found_rows(self._run(self._statement, values, prepare=True).fetchall())
 
 
 class PgVector(_Postgres, VectorEngine):
@@ -193,6 +195,7 @@ class PgVector(_Postgres, VectorEngine):
     """
 
     retriever = "pgvector"
+    own_column = "vector"
 
     kind: Literal["exact", "hnsw", "ivfflat"] = setting("the index of the vectors", default="exact")
     m: int = setting(default=16, low=1, kinds=_HNSW)
@@ -209,15 +212,8 @@ class PgVector(_Postgres, VectorEngine):
         condition = f" where {PASSES}" if self.filter is not None else ""
         if self.where:
             condition = f" where {self.where.replace('{', '{{').replace('}', '}}').replace('%', '%%')}"
-        text = self._text_column() if self._existing else None
-        return self._sql(
-            self._with_text(f"select {{id}}, {{column}} {_OPERATORS[self.distance]} %s::vector as distance", text)
-            + f" from {{table}}{condition} order by distance limit %s",
-            table=self._table,
-            column=self.column if self._existing else "vector",
-            id=engines.id_column(self.id, text, self.label) if self._existing else "position",
-            **({} if text is None else {"text": text}),
-        )
+        selected = self._selected(f"{{column}} {_OPERATORS[self.distance]} %s::vector as distance")
+        return self._sql(f"select {selected} from {{table}}{condition} order by distance limit %s", **self._names)
 
     def _build(self, documents: CheckedCorpus, vectors: Vectors, kept: Kept | None) -> None:
         self._create(f"position bigint primary key, {PASSES} bool, vector vector({vectors.shape[1]})")
@@ -236,7 +232,7 @@ class PgVector(_Postgres, VectorEngine):
     def _search(self, query: str, vector: Vectors, k: int) -> list[Any]:
         rows = self._run(self._statement, (_vector_text(vector), k), prepare=True).fetchall()
         one = 0 if self._existing else 1
-        return engines.found_rows([(doc, one - distance, *text) for doc, distance, *text in rows])
+        return found_rows([(doc, one - distance, *text) for doc, distance, *text in rows])
 
     def _prepare_session(self) -> None:
         """Check for pgvector, and set the parameters of the search: an index of the corpus is always used."""

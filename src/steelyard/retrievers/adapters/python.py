@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+import threading
+import weakref
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from itertools import islice
-from typing import Any, Literal, cast
+from queue import SimpleQueue
+from typing import Any, Literal, TypeAlias, cast
 
 from steelyard.ids import kind_of
-from steelyard.retrievers.adapters.base import Called, Loop, TimeLimit, ask_each, awaited
+from steelyard.retrievers.adapters.base import Called, ask_each
 from steelyard.retrievers.adapters.documents import DocIds
-from steelyard.retrievers.adapters.targets import expanded, identity_of, instantiated, load_target
 from steelyard.retrievers.base import Ranked, Retriever, RetrieverError, Self, needs_corpus
 from steelyard.retrievers.settings import setting
+from steelyard.retrievers.targets import expanded, identity_of, instantiated, load_target
+from steelyard.user_code import await_user_code, no_child_returns
 from steelyard.wording import counted
 
-Batch = Literal["auto"] | bool
 K_NAMES = ("k", "top_k", "topk", "n", "limit", "size", "depth", "num_results", "n_results", "max_results")
 _BATCH_NAMES = {"queries", "questions", "batch", "texts", "inputs", "query_list", "query_texts"}
 _METHODS = ("retrieve", "search", "invoke")
+_Calls: TypeAlias = "SimpleQueue[tuple[Callable[[], Any], Future[Any]] | None]"
 
 
 class Python(Called):
@@ -41,7 +47,7 @@ class Python(Called):
         default=None,
         kw_only=False,
     )
-    batch: Batch = setting(
+    batch: Literal["auto"] | bool = setting(
         "true if it takes a list of queries, false if it takes one; auto inspects its first parameter",
         default="auto",
         key=None,
@@ -59,14 +65,32 @@ class Python(Called):
         target = instantiated(loaded, self.label, self.arguments)
         self._inner = target if isinstance(target, Retriever) else None
         self._index = index_method(target, self.label)
-        per_call = None if isinstance(loaded, type) else expanded(self.arguments, self.label)
-        method = method_of(target, self.label)
-        self._call = Caller(method, self.label, self.batch, self.concurrency, per_call, self.timeout)
+        self._given = {} if isinstance(loaded, type) else expanded(self.arguments, self.label)
+        self._function = method_of(target, self.label)
+        signature = _signature(self._function)
+        parameters = list(signature.parameters.values()) if signature is not None else []
+        self._in_batches = _takes_batch(parameters) if self.batch == "auto" else bool(self.batch)
+        self._k = _k_parameter(parameters, self._given)
+        self._check_call(signature)
+        self._loop: Loop | None = None
+        self._limit = TimeLimit(self.timeout, self.label)
         self._ids = DocIds(self.id, self.label, self.text)
         self.score_path = self.score
-        self._identity = identity_of(self.target, self.version, self.arguments) | {"batch": self._call.batch}
+        self._identity = identity_of(self.target, self.version, self.arguments) | {"batch": self._in_batches}
         if self._inner is not None:
             self._identity["of"] = self._inner.settings()
+
+    def _check_call(self, signature: inspect.Signature | None) -> None:
+        positional, keywords = self._call_arguments("", 1)
+        try:
+            if signature is not None:
+                signature.bind(*positional, **keywords)
+        except TypeError as error:
+            name = getattr(self._function, "__name__", "the call")
+            raise self._error(
+                f"{name}{signature} cannot be called: {error}; expected {name}(queries, k) for a list "
+                f"of queries, or {name}(query, k) for one; other parameters need a default."
+            ) from None
 
     @property
     def needs_corpus(self) -> bool:
@@ -77,7 +101,7 @@ class Python(Called):
         """Pass the corpus to a target with `index`."""
         index = self._index
         if index is not None:
-            self._call.without_limit(lambda: index(corpus))
+            self._finished([self._limit.run(lambda: index(corpus), None)], None)
         return super().index(corpus)
 
     def size_in_bytes(self) -> int:
@@ -85,74 +109,16 @@ class Python(Called):
         return super().size_in_bytes() + (self._inner.size_in_bytes() if self._inner is not None else 0)
 
     def _ask(self, queries: list[str], k: int) -> list[Any]:
-        return self._call(queries, k)
-
-    def _read(self, answer: Any, query: str, k: int) -> Ranked:
-        if answer is None:
-            missing = "expected a list, which is empty if nothing was found (is a `return` missing?)"
-            raise self._error(f"the result for {query[:60]!r} is None; {missing}.")
-        return super()._read(answer, query, k)
-
-
-class Caller:
-    """Calls a function for queries and returns one raw result per query.
-
-    batch: whether the function takes a list of queries. `auto` inspects its first parameter: it is a list if it is
-        annotated as one, or named queries, questions, texts or batch; otherwise it is one query.
-    concurrency: the number of queries at the same time: tasks if the function is async, otherwise threads.
-    timeout: seconds per query, or None; a batch may take this many seconds for each of its queries.
-
-    k is passed to the parameter k, top_k, n, limit or another usual name, or else to a second parameter without a
-    default; a function with neither is called with the query only.
-
-    >>> Caller(lambda query, top_k=5: [query] * top_k, "python")(["a", "b"], 2)
-    [['a', 'a'], ['b', 'b']]
-    """
-
-    def __init__(
-        self,
-        function: Callable[..., Any],
-        label: str,
-        batch: Batch = "auto",
-        concurrency: int = 1,
-        arguments: Mapping[str, Any] | None = None,
-        timeout: float | None = None,
-    ) -> None:
-        self._function, self._label, self._concurrency = function, label, concurrency
-        self._arguments = dict(arguments or {})
-        signature = _signature(function)
-        parameters = list(signature.parameters.values()) if signature is not None else []
-        self.batch = _takes_batch(parameters) if batch == "auto" else bool(batch)
-        self._k = _k_parameter(parameters, self._arguments)
-        self._loop: Loop | None = None
-        self._limit = TimeLimit(timeout, label)
-        positional, keywords = self._call_arguments("", 1)
-        try:
-            if signature is not None:
-                signature.bind(*positional, **keywords)
-        except TypeError as error:
-            name = getattr(function, "__name__", "the call")
-            raise RetrieverError(
-                f"{label}: {name}{signature} cannot be called: {error}; expected {name}(queries, k) for a list "
-                f"of queries, or {name}(query, k) for one; other parameters need a default."
-            ) from None
-
-    def __call__(self, queries: Sequence[str], k: int) -> list[Any]:
-        """One raw result per query."""
-        if self.batch:
-            (results,) = self._finished([self._call(list(queries), k)], len(queries))
-            listed = not isinstance(results, (Mapping, str)) and hasattr(results, "__len__")
-            if listed and len(results) == len(queries):
-                return list(results)
-            returned = counted(len(results), "result") if listed else kind_of(results)
-            problem = f"{self._label}: a batch of {len(queries)} returned {returned}; expected a list with one"
-            raise RetrieverError(f"{problem} result per query. Set `batch: false` if it takes one query at a time.")
-        threads = 1 if inspect.iscoroutinefunction(self._function) else self._concurrency
-        return self._finished(ask_each(lambda query: self._call(query, k), queries, threads))
-
-    def without_limit(self, call: Callable[[], Any]) -> Any:
-        """The result of a call in the thread of the queries, without a time limit."""
-        return self._finished([self._limit.run(call, None)], None)[0]
+        if not self._in_batches:
+            threads = 1 if inspect.iscoroutinefunction(self._function) else self.concurrency
+            return self._finished(ask_each(lambda query: self._call(query, k), queries, threads))
+        (results,) = self._finished([self._call(list(queries), k)], len(queries))
+        listed = not isinstance(results, (Mapping, str)) and hasattr(results, "__len__")
+        if listed and len(results) == len(queries):
+            return list(results)
+        returned = counted(len(results), "result") if listed else kind_of(results)
+        problem = f"a batch of {len(queries)} returned {returned}; expected a list with one result per query."
+        raise self._error(f"{problem} Set `batch: false` if it takes one query at a time.")
 
     def _call(self, query: str | list[str], k: int) -> Any:
         positional, keywords = self._call_arguments(query, k)
@@ -161,25 +127,49 @@ class Caller:
 
         def call() -> Any:
             answer = self._function(*positional, **keywords)
-            lazy = self._limit.seconds is not None and inspect.isgenerator(answer)
-            return list(islice(answer, k)) if lazy and not self.batch else answer
+            lazy = self.timeout is not None and inspect.isgenerator(answer)
+            return list(islice(answer, k)) if lazy and not self._in_batches else answer
 
         return self._limit.run(call, len(query) if isinstance(query, list) else 1)
 
     def _call_arguments(self, query: str | list[str], k: int) -> tuple[tuple[Any, ...], dict[str, Any]]:
         if self._k is None:
-            return (query,), self._arguments
-        if self._k == "":
-            return (query, k), self._arguments
-        return (query,), {self._k: k, **self._arguments}
+            return (query,), self._given
+        return ((query, k), self._given) if self._k == "" else ((query,), {self._k: k, **self._given})
 
     def _finished(self, results: list[Any], times: float | None = 1) -> list[Any]:
         """The results, with awaitables awaited, each within `times` the limit."""
-        if not any(inspect.isawaitable(result) for result in results):
+        if not any(map(inspect.isawaitable, results)):
             return results
         self._loop = self._loop or Loop()
-        limit = None if times is None or self._limit.seconds is None else times * self._limit.seconds
-        return cast("list[Any]", self._loop.run(awaited(results, self._concurrency, limit, self._limit.late)))
+        limit = None if times is None or self.timeout is None else times * self.timeout
+        return cast("list[Any]", self._loop.run(self._awaited(results, limit)))
+
+    async def _awaited(self, results: Sequence[Any], limit: float | None) -> list[Any]:
+        """The results, with awaitables awaited, up to `concurrency` at the same time, each within the limit."""
+        free = asyncio.Semaphore(self.concurrency)
+
+        async def one(result: Any) -> Any:
+            if not inspect.isawaitable(result):
+                return result
+            async with free:
+                task = asyncio.ensure_future(await_user_code(result))
+                if not (await asyncio.wait([task], timeout=limit))[0]:
+                    task.cancel()
+                    raise self._limit.late(limit)
+                return task.result()
+
+        finished = await asyncio.gather(*map(one, results), return_exceptions=True)
+        for result in finished:
+            if isinstance(result, BaseException):
+                raise result
+        return list(finished)
+
+    def _read(self, answer: Any, query: str, k: int) -> Ranked:
+        if answer is None:
+            missing = "expected a list, which is empty if nothing was found (is a `return` missing?)"
+            raise self._error(f"the result for {query[:60]!r} is None; {missing}.")
+        return super()._read(answer, query, k)
 
 
 def method_of(found: Any, label: str) -> Callable[..., Any]:
@@ -244,3 +234,83 @@ def _k_parameter(parameters: Sequence[inspect.Parameter], given: Mapping[str, An
         if second.name not in given and second.kind in positional and second.default is inspect.Parameter.empty:
             return ""
     return None
+
+
+class TimeLimit:
+    """Calls with a time limit, each in a thread; without a limit, in the calling thread.
+
+    Threads are reused, so that consecutive calls are in one thread. Python cannot stop a thread: one whose call
+    takes too long is abandoned and ends when the call returns, or with the process.
+    """
+
+    def __init__(self, seconds: float | None, label: str) -> None:
+        self.seconds, self._label = seconds, label
+        self._idle: list[_Calls] = []
+        weakref.finalize(self, _end, self._idle)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> TimeLimit:
+        return TimeLimit(self.seconds, self._label)
+
+    def run(self, call: Callable[[], Any], times: float | None = 1) -> Any:
+        """The result of a call within `times` the limit (None: without a limit); an error if it takes longer."""
+        if self.seconds is None:
+            with no_child_returns():
+                return call()
+        try:
+            calls = self._idle.pop()
+        except IndexError:
+            calls = SimpleQueue()
+            threading.Thread(target=_work, args=(calls,), daemon=True, name="steelyard-call").start()
+        limit = None if times is None else times * self.seconds
+        result: Future[Any] = Future()
+        calls.put((call, result))
+        if not wait([result], limit).done:
+            calls.put(None)
+            raise self.late(limit)
+        self._idle.append(calls)
+        return result.result()
+
+    def late(self, limit: float | None) -> RetrieverError:
+        """The error of a call that took too long."""
+        return RetrieverError(
+            f"{self._label}: no result within {limit:g} s; the call was abandoned (`timeout` sets the limit)."
+        )
+
+
+def _work(calls: _Calls) -> None:
+    """Make one call after the other, until there is None in place of a call."""
+    while (task := calls.get()) is not None:
+        call, result = task
+        try:
+            with no_child_returns():
+                value = call()
+            result.set_result(value)
+        except BaseException as error:
+            result.set_exception(error)
+
+
+def _end(threads: list[_Calls]) -> None:
+    for calls in threads:
+        calls.put(None)
+
+
+class Loop:
+    """One event loop for all calls, so that an async client can be used in several calls.
+
+    It runs in the calling thread, or in another thread if a loop is already running there, as in a notebook.
+    """
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._one_at_a_time = threading.Lock()
+        weakref.finalize(self, self._loop.close)
+
+    def run(self, work: Coroutine[Any, Any, Any]) -> Any:
+        """The result of a coroutine."""
+        with self._one_at_a_time:
+            try:
+                asyncio.get_running_loop()
+            except RuntimeError:
+                return self._loop.run_until_complete(work)
+            with ThreadPoolExecutor(1) as other:
+                return other.submit(self._loop.run_until_complete, work).result()

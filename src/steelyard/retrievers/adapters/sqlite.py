@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from steelyard.checks import unknown_name
-from steelyard.retrievers.adapters import engines
+from steelyard.retrievers.adapters.base import PASSES, WORD, Engine, Kept, VectorEngine, found_rows, private_copy
 from steelyard.retrievers.adapters.documents import HASH
-from steelyard.retrievers.adapters.engines import PASSES, WORD, Engine, Kept, VectorEngine
-from steelyard.retrievers.adapters.targets import package
 from steelyard.retrievers.base import CheckedCorpus, RetrieverError
 from steelyard.retrievers.embeddings import Vectors
 from steelyard.retrievers.settings import setting
+from steelyard.retrievers.targets import package
 from steelyard.temporary import temporary_folder
 
 
@@ -44,7 +43,7 @@ class _Sqlite(Engine):
         except self._driver.Error as error:
             raise self._error(f"SQLite cannot read the table: {error}.") from None
         columns = list(dict.fromkeys(["rowid", *(name for name, *_ in cursor.description)]))
-        self._text = engines.text_column(columns, self.text, self.label)
+        self._text = self._text_column(columns)
         for setting_name in ("id", "column"):
             column = getattr(self, setting_name, "rowid")
             if column not in columns and (setting_name, column) != ("id", HASH):
@@ -62,7 +61,7 @@ class _Sqlite(Engine):
             address += "?immutable=1"
         elif written_ahead and not shared.exists():
             # The log of a process that was killed: reading it would create the shared memory, so a copy is read.
-            address = engines.private_copy(path, self, log).as_uri()
+            address = private_copy(path, self, log).as_uri()
         else:
             # With a log in use, readers share its memory, as SQLite's locks require; nothing else is written.
             address += "?mode=ro"
@@ -76,17 +75,14 @@ class _Sqlite(Engine):
         weakref.finalize(self, connection.close)
         return connection
 
-    @property
-    def _row_id(self) -> str:
-        return quoted(engines.id_column(str(vars(self)["id"]), self._text, self.label))
-
-    def _selected(self, columns: str) -> str:
-        """Columns of a select, and that of the texts if there is one."""
-        return columns if self._text is None else f"{columns}, {quoted(self._text)}"
+    def _selected(self, score: str) -> str:
+        """The columns of a select: the id, the score and, if there is one, the text."""
+        text = [] if self._text is None else [quoted(self._text)]
+        return ", ".join([quoted(self._id_column(self._text)), score, *text])
 
     def _rows(self, statement: str, values: tuple[Any, ...]) -> list[Any]:
         try:
-            return engines.found_rows(self._client.execute(statement, values).fetchall())
+            return found_rows(self._client.execute(statement, values).fetchall())
         except self._driver.Error as error:
             raise self._error(f"SQLite could not search: {error}.") from None
 
@@ -127,11 +123,9 @@ class SqliteFts(_Sqlite):
         words = " OR ".join(f'"{word}"' for word in dict.fromkeys(WORD.findall(query)))
         if not words:
             return []
-        table, column = quoted(self.table or "documents"), self._row_id
-        return self._rows(
-            f"select {self._selected(f'{column}, -rank')} from {table} where {table} match ? order by rank limit ?",
-            (words, k),
-        )
+        table = quoted(self.table or "documents")
+        statement = f"select {self._selected('-rank')} from {table} where {table} match ? order by rank limit ?"
+        return self._rows(statement, (words, k))
 
 
 class SqliteVec(_Sqlite, VectorEngine):
@@ -173,7 +167,7 @@ class SqliteVec(_Sqlite, VectorEngine):
     def _search(self, query: str, vector: Vectors, k: int) -> list[Any]:
         filtered = f" and {PASSES} = 1" if self.filter is not None else ""
         statement = (
-            f"select {self._selected(f'{self._row_id}, {0 if self._existing else 1} - distance')} from "
+            f"select {self._selected(f'{0 if self._existing else 1} - distance')} from "
             f"{quoted(self.table or 'documents')} where {quoted(self.column)} match ? and k = ?{filtered} "
             "order by distance"
         )

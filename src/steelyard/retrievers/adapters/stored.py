@@ -9,21 +9,14 @@ from typing import Any
 from steelyard.checks import unknown_name
 from steelyard.errors import InputError, SteelyardError
 from steelyard.io.datasets import DOCUMENT_IDS, find_column
-from steelyard.retrievers.adapters.chroma import Chroma
-from steelyard.retrievers.adapters.engines import Engine, text_column
-from steelyard.retrievers.adapters.lancedb import LanceDB
+from steelyard.retrievers.adapters.base import Engine
 from steelyard.retrievers.adapters.postgres import PostgresFts
-from steelyard.retrievers.adapters.qdrant import Qdrant
 from steelyard.retrievers.adapters.sqlite import SqliteFts, quoted
+from steelyard.retrievers.adapters.vector_stores import Chroma, LanceDB, Qdrant
 from steelyard.safe_text import error_text
 
 _BATCH = 1000
 _SETTINGS = ("table", "collection", "id", "text", "title", "api_key", "timeout")
-
-
-class _ChromaDocuments(Chroma):
-    def _open(self) -> Any:
-        return self._target_client().get_collection(self.collection, embedding_function=None)
 
 
 class _QdrantDocuments(Qdrant):
@@ -57,9 +50,9 @@ def stored_documents(store: str, settings: Mapping[str, Any], folder: Path) -> I
         raise InputError(f"{label} cannot be read ({error_text(error)}).") from None
 
 
-def _selected(columns: Mapping[str, Any], names: Sequence[str], label: str) -> list[str]:
+def _selected(engine: Any, columns: Mapping[str, Any], names: Sequence[str]) -> list[str]:
     """The columns of a table to read: its ids, its texts, and its titles if they are named."""
-    text = text_column(names, columns["text"], label)
+    text, label = engine._text_column(names), engine.label
     if text is None:
         raise InputError(f"{label}: no column holds texts; set `text` to one of {', '.join(names)}.")
     doc = find_column(names, DOCUMENT_IDS, columns["id"], "id", label)
@@ -75,8 +68,7 @@ def _records(rows: Any) -> Iterator[dict[str, Any]]:
 
 
 def _postgres(engine: Any, columns: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    described = engine._run(engine._sql("select * from {table} limit 0", table=engine._table)).description
-    names = _selected(columns, [column.name for column in described], engine.label)
+    names = _selected(engine, columns, engine._columns())
     named = {f"column_{place}": name for place, name in enumerate(names)}
     statement = engine._sql(
         f"select {', '.join(f'{{{place}}}' for place in named)} from {{table}} order by {{column_0}}",
@@ -94,19 +86,19 @@ def _sqlite(engine: Any, columns: Mapping[str, Any]) -> Iterator[dict[str, Any]]
     table = quoted(str(engine.table))
     described = [name for name, *_ in engine._client.execute(f"select * from {table} limit 0").description]
     by_row = columns["id"] is None and find_column(described, DOCUMENT_IDS, None, "id", engine.label) is None
-    selected = _selected({**columns, "id": "rowid"} if by_row else columns, [*described, "rowid"], engine.label)
+    selected = _selected(engine, {**columns, "id": "rowid"} if by_row else columns, [*described, "rowid"])
     yield from _records(engine._client.execute(f"select {', '.join(map(quoted, selected))} from {table}"))
 
 
 def _lancedb(engine: Any, columns: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     table = engine._client
-    selected = _selected(columns, table.schema.names, engine.label)
+    selected = _selected(engine, columns, table.schema.names)
     for batch in table.search().select(selected).to_batches(_BATCH):
         yield from _records(tuple(row[name] for name in selected) for row in batch.to_pylist())
 
 
 def _chroma(engine: Any, columns: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    collection = engine._client
+    collection = engine._target_client().get_collection(engine.collection, embedding_function=None)
     engine.index({})
     for first in range(0, collection.count(), _BATCH):
         batch = collection.get(limit=_BATCH, offset=first, include=["documents", "metadatas"])
@@ -122,7 +114,7 @@ def _qdrant(engine: Any, columns: Mapping[str, Any]) -> Iterator[dict[str, Any]]
         points, place = client.scroll(engine.collection, limit=_BATCH, offset=place, with_payload=True)
         for point in points:
             payload = dict(point.payload or {})
-            text = text_column(list(payload), columns["text"], engine.label)
+            text = engine._text_column(list(payload))
             yield {**payload, "_id": engine._ids.of(point, "a point"), "text": payload[text] if text else ""}
         if place is None:
             return
@@ -132,6 +124,6 @@ _STORES: dict[str, tuple[type[Engine], Callable[[Any, Mapping[str, Any]], Iterat
     "postgres": (PostgresFts, _postgres),
     "sqlite": (SqliteFts, _sqlite),
     "lancedb": (LanceDB, _lancedb),
-    "chroma": (_ChromaDocuments, _chroma),
+    "chroma": (Chroma, _chroma),
     "qdrant": (_QdrantDocuments, _qdrant),
 }

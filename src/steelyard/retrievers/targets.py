@@ -1,31 +1,33 @@
-"""Targets: the object behind `package.module:attribute`, its label, and what identifies it in the cache."""
+"""Targets: the object behind `package.module:attribute`, its label, its source code, and its identity in the cache."""
 
 from __future__ import annotations
 
+import ast
+import inspect
 import sys
-from collections.abc import Mapping
+import sysconfig
+from collections.abc import Callable, Iterator, Mapping
+from hashlib import sha256
 from importlib import import_module
-from importlib.util import find_spec
+from importlib.machinery import PathFinder
+from importlib.util import find_spec, resolve_name
+from itertools import accumulate
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 from uuid import uuid4
 
 from steelyard.errors import did_you_mean
-from steelyard.ids import kind_of
 from steelyard.masking import from_environment, remember_settings
 from steelyard.retrievers.base import RetrieverError
-from steelyard.retrievers.source_code import code_hash
 from steelyard.safe_text import error_text
 from steelyard.user_code import UserCodeError, run_user_code
 
+_INSTALLED = ("site-packages", "dist-packages")
+
 
 def package(module: str, extra: str, label: str) -> Any:
-    """The module, or an error that names the extra that installs it.
-
-    >>> package("json", "langchain", "my retriever").dumps(1)
-    '1'
-    """
+    """The module, or an error that names the extra that installs it."""
     name = module.split(".")[0]
     try:
         return import_module(module)
@@ -64,11 +66,7 @@ def load_target(target: Any, label: str, folder: str | Path | None = None) -> An
 
 
 def instantiated(found: Any, label: str, arguments: Mapping[str, Any] | None = None) -> Any:
-    """The object; a class is called with the arguments.
-
-    >>> instantiated(dict, "python", {"d1": 2.5})
-    {'d1': 2.5}
-    """
+    """The object; a class is called with the arguments."""
     return called(found, label, arguments) if isinstance(found, type) else found
 
 
@@ -87,8 +85,6 @@ def called(found: Any, label: str, arguments: Mapping[str, Any] | None) -> Any:
 
 def expanded(arguments: Mapping[str, Any] | None, label: str) -> dict[str, Any]:
     """The `arguments` of a target, with every ${VARIABLE} replaced from the environment."""
-    if not isinstance(arguments, Mapping | None):
-        raise RetrieverError(f"{label}: `arguments` is {kind_of(arguments)}; expected `name: value` pairs.")
     remember_settings(arguments)
     return {str(name): from_environment(value, label, RetrieverError) for name, value in (arguments or {}).items()}
 
@@ -114,11 +110,7 @@ def list_hint(error: BaseException, arguments: Any) -> str:
 
 
 def label_of(target: Any) -> str:
-    """The label of a target in tables.
-
-    >>> label_of("my_package.search:retrieve"), label_of(len)
-    ('my_package.search:retrieve', 'len')
-    """
+    """The label of a target in tables."""
     if isinstance(target, str):
         return target
     return str(getattr(target, "__qualname__", None) or type(target).__qualname__)
@@ -187,3 +179,120 @@ def _importable_name(target: Any) -> str | None:
     if loaded is None or not isinstance(name, str) or "<locals>" in name or not getattr(loaded, "__file__", None):
         return None
     return f"{module}:{name}" if getattr(loaded, name, None) is target else None
+
+
+def describe_callable(function: Callable[..., object]) -> str:
+    """The module and name of a callable, with a hash of its source and of the user modules that it imports.
+
+    There is no hash if the source cannot be read.
+
+    >>> describe_callable(str.split)
+    'builtins.str.split'
+    """
+    named = function if hasattr(function, "__qualname__") else type(function)
+    name = f"{getattr(named, '__module__', None) or 'builtins'}.{named.__qualname__}"
+    try:
+        source = inspect.getsource(named)
+    except (OSError, TypeError):
+        return name
+    imported = "" if named.__module__.partition(".")[0] == "steelyard" else code_hash(named.__module__)
+    return f"{name}#{sha256(f'{source}{imported}'.encode()).hexdigest()[:12]}"
+
+
+def code_hash(module: str) -> str:
+    """A hash of the file of a module and of all user modules that it imports; `unknown` if it has no file.
+
+    No code is run: files are read, and loaded modules are inspected.
+
+    >>> len(code_hash("json")), code_hash("sys")
+    (16, 'unknown')
+    """
+    files = user_files(module)
+    if not files:
+        return "unknown"
+    digest = sha256()
+    for name, file in sorted(files.items()):
+        digest.update(f"{name}\0{sha256(file.read_bytes()).hexdigest()}\n".encode())
+    return digest.hexdigest()[:16]
+
+
+def user_files(module: str) -> dict[str, Path]:
+    """The file of a module and those of the user modules that it imports, directly or indirectly.
+
+    A user module is not in the standard library, not installed (site-packages) and not part of Steelyard.
+    Imports in functions count too, and so do the modules of all objects that a loaded module refers to.
+    """
+    first = _file(module)
+    files: dict[str, Path] = {} if first is None else {module: first}
+    waiting = list(files)
+    while waiting:
+        name = waiting.pop()
+        for other in {*_imported(name, files[name]), *_referenced(name)}:
+            file = None if other in files or other.partition(".")[0] == "steelyard" else _file(other)
+            if file is not None and not _is_installed(file):
+                files[other] = file
+                waiting.append(other)
+    return files
+
+
+def _file(name: str) -> Path | None:
+    """The file of a loaded module, or the file that an import would load."""
+    loaded = sys.modules.get(name)
+    if loaded is not None:
+        file = getattr(loaded, "__file__", None)
+    else:
+        position: list[str] | None = None
+        spec = None
+        for part in _with_parents(name):
+            spec = PathFinder.find_spec(part, position)
+            if spec is None:
+                return None
+            position = list(spec.submodule_search_locations or [])
+        file = spec.origin if spec is not None and spec.has_location else None
+    return Path(file) if file and Path(file).is_file() else None
+
+
+def _with_parents(name: str) -> Iterator[str]:
+    """The packages of a module, outermost first, and the module itself."""
+    return accumulate(name.split("."), "{}.{}".format)
+
+
+def _imported(name: str, file: Path) -> Iterator[str]:
+    """Every module that the imports of a file may refer to."""
+    if file.suffix != ".py":
+        return
+    try:
+        tree = ast.parse(file.read_bytes())
+    except (SyntaxError, ValueError):
+        return
+    package = name if file.name == "__init__.py" else name.rpartition(".")[0]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield from _with_parents(alias.name)
+        elif isinstance(node, ast.ImportFrom):
+            try:
+                base = resolve_name("." * node.level + (node.module or ""), package)
+            except ImportError:
+                continue
+            yield from _with_parents(base)
+            yield from (f"{base}.{alias.name}" for alias in node.names if alias.name != "*")
+
+
+def _referenced(name: str) -> Iterator[str]:
+    """The modules of the objects that a loaded module refers to."""
+    loaded = sys.modules.get(name)
+    for value in list(vars(loaded).values()) if loaded is not None else ():
+        if isinstance(value, ModuleType):
+            module = value.__name__
+        else:
+            module = (value if isinstance(value, (type, FunctionType)) else type(value)).__module__
+        if isinstance(module, str) and module:
+            yield from _with_parents(module)
+
+
+def _is_installed(file: Path) -> bool:
+    """Whether a file belongs to the standard library or to an installed package."""
+    path = file.resolve()
+    library = [Path(sysconfig.get_paths()[kind]).resolve() for kind in ("stdlib", "platstdlib")]
+    return any(part in _INSTALLED for part in path.parts) or any(folder in path.parents for folder in library)
