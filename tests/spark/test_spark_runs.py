@@ -92,7 +92,7 @@ def test_mistakes_with_several_runs(spark, monkeypatch):
         steelyard.spark.compare(spark, qrels, [frame], "RR")
     with pytest.raises(InputError, match="predicted is not available on Spark"):
         steelyard.spark.compare(spark, qrels, {"a": frame}, "RR", predicted=qrels)
-    monkeypatch.setattr("steelyard.spark.scores.MOST_JUDGMENTS", 0)
+    monkeypatch.setattr("steelyard.spark.evaluation.MOST_JUDGMENTS", 0)
     with pytest.raises(InputError, match="more than .* judgments; evaluate the runs one by one"):
         steelyard.spark.compare(spark, qrels, {"a": frame}, "RR")
 
@@ -174,8 +174,8 @@ def test_pool(spark, budget):
 
 
 def test_means_on_the_cluster(spark, monkeypatch):
-    monkeypatch.setattr("steelyard.spark.scores.MOST_JUDGMENTS", -1)
-    monkeypatch.setattr("steelyard.spark.scores.MOST_QUERIES", 10)
+    monkeypatch.setattr("steelyard.spark.evaluation.MOST_JUDGMENTS", -1)
+    monkeypatch.setattr("steelyard.spark.evaluation.MOST_QUERIES", 10)
     qrels, measures = judgments(1), ["nDCG@10", "GMAP", "NumRet", "Accuracy"]
     there = steelyard.spark.evaluate(spark, in_spark(spark, qrels), in_spark(spark, RUNS["one"]), measures)
     here = sy.evaluate(qrels, RUNS["one"], measures)
