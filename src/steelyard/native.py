@@ -1,8 +1,14 @@
-"""The native kernel: whether it is available, and how its results become Hits."""
+"""The native kernel: whether it is available, how its results become Hits, and the reading of a run ahead.
+
+The kernel reads ahead while numpy and the measures are still being imported, so this module imports nothing slow.
+`read_ahead` starts with what the command line seems to ask for. `scan_file` takes the result only if the run, the qrels
+and the ordering are those that the reading was started with.
+"""
 
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -10,8 +16,10 @@ if TYPE_CHECKING:
 
     from steelyard.alignment.hits import Hits, JudgedDocs, Ordering
 
-
 PIECE = 1 << 23  # The bytes of a file that a thread reads at a time.
+
+_SMALLEST = 1 << 20  # bytes: a smaller run is not worth a thread
+_started: list[tuple[os.stat_result, tuple[int, bool, bool], Any]] = []
 
 _TIES = {"docid-desc": 0, "expected": 0, "docid-asc": 1, "stable": 2}
 _TYPES = {"answered": "?", "top_score": "f8"}
@@ -66,3 +74,34 @@ def arrays_from(columns: tuple[bytes, ...]) -> dict[str, Any]:
     import numpy as np
 
     return {name: np.frombuffer(data, _TYPES.get(name, "i8")) for name, data in zip(_COLUMNS, columns, strict=True)}
+
+
+def read_ahead(qrels: str, run: str, options: tuple[int, bool, bool]) -> None:
+    """Start to read a run if the kernel is available. `options` is an ordering as the kernel takes it.
+
+    Problems with the files are left to the readers, which report them.
+    """
+    native = kernel()
+    if native is None:
+        return
+    # RuntimeError: no thread can be started.
+    with suppress(OSError, RuntimeError), open(qrels, "rb") as judged_lines, open(run, "rb") as run_lines:
+        state = os.fstat(run_lines.fileno())
+        if state.st_size < _SMALLEST:
+            return
+        judged_size = os.fstat(judged_lines.fileno()).st_size
+        # The thread that asks for the result joins in: until then, one thread fewer than there are cores.
+        threads = max(1, (os.cpu_count() or 1) - 1)
+        files = judged_lines.fileno(), judged_size, run_lines.fileno(), state.st_size
+        _started[:] = [(state, options, native.Ahead(*files, *options, threads, PIECE))]
+
+
+def read_result(state: os.stat_result, judged_docs: Any, options: tuple[int, bool, bool]) -> tuple[Any, ...] | None:
+    """The kernel's result for a run that was read ahead, or None. `judged_docs` is the kernel's own form."""
+    if not _started:
+        return None
+    known_state, known_options, ahead = _started.pop()
+    if not os.path.samestat(known_state, state) or known_state.st_mtime_ns != state.st_mtime_ns:
+        return None
+    result: tuple[Any, ...] | None = ahead.answer(judged_docs) if known_options == options else None
+    return result

@@ -13,8 +13,8 @@ from readers import AVAILABLE, DUPLICATES, TIES, reader_named
 from reference import judged_docs, reference_hits
 
 from same_hits import same_hits
-from steelyard.alignment.frames import scan_frame
 from steelyard.alignment.hits import Hits, JudgedDocs, Ordering
+from steelyard.alignment.scans import scan_frame
 from steelyard.errors import PolicyError
 from steelyard.run import Run
 

@@ -14,8 +14,8 @@ from spark_data import judgments, run
 import steelyard as sy
 from needs import import_peer
 from same_hits import same_hits
-from steelyard.alignment.frames import scan_frame
 from steelyard.alignment.hits import Hits, Ordering
+from steelyard.alignment.scans import scan_frame
 
 import_peer("pyspark")
 pa = import_peer("pyarrow")

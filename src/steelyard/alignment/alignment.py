@@ -14,7 +14,7 @@ import numpy as np
 from steelyard.alignment.hits import Bools, Floats, Hits, Ints, JudgedDocs, Ordering, Remembers
 from steelyard.alignment.ranges import Ranges, RetrievedRanges
 from steelyard.alignment.ranking import first_of_group
-from steelyard.alignment.scans import ScannedRun, scan_file, scan_mapping
+from steelyard.alignment.scans import ScannedRun, scan_file, scan_frame, scan_mapping
 from steelyard.errors import InputError
 from steelyard.io.files import is_stream, read_head, run_name
 from steelyard.io.trec import trec_scores
@@ -445,8 +445,6 @@ def _scan_run(run: Run, judged: JudgedDocs, ordering: Ordering, ranges: Ranges |
     if run.mapping is not None and run.tokens is None and run.texts is None and ranges is None:
         hits = scan_mapping(run.mapping, judged, ordering)
     if hits is None:
-        from steelyard.alignment.frames import scan_frame
-
         hits = scan_frame(run, judged, ordering, ranges)
     if run.seconds is None:
         return hits

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.alignment.alignment import Alignment
-from steelyard.alignment.frames import row_hashes
 from steelyard.alignment.hits import Bools, Floats, Ints
+from steelyard.alignment.scans import row_hashes
 from steelyard.comparison.unjudged import PairedLists
 from steelyard.errors import MeasureError
 from steelyard.lazy import polars as pl

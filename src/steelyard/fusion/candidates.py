@@ -11,9 +11,9 @@ import numpy as np
 import polars as pl
 
 from steelyard.alignment.alignment import Alignment, join
-from steelyard.alignment.frames import scores_of
 from steelyard.alignment.hits import Bools, Floats, Hits, Ints, Ordering
 from steelyard.alignment.ranking import best_first, group_starts, ranked_rows
+from steelyard.alignment.scans import scores_of
 from steelyard.errors import InputError
 from steelyard.native import kernel
 from steelyard.notes import Note, note

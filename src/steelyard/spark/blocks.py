@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from steelyard.alignment.frames import scan_rows
 from steelyard.alignment.hits import Hits, Ints, JudgedDocs, Ordering
+from steelyard.alignment.scans import scan_rows
 from steelyard.lazy import polars as pl
 from steelyard.native import arrays_from, kernel, options
 
