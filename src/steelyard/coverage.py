@@ -290,8 +290,8 @@ def coverage_of(aligned: Aligned, a: Alignment, policies: Options, levels: Level
     held = repeated if policies.duplicates == "hold" else 0
     answered, measured = int(a.answered.sum()), a.answered | (policies.missing != "skip")
     notes = list(dict.fromkeys(aligned.notes))
-    if a.size and not answered and aligned.run_only_queries:
-        notes.insert(0, note("no-shared-query", run=aligned.run_only_examples, qrels=tuple(a.queries[:3])))
+    if a.size and not answered and a.run_only_queries:
+        notes.insert(0, note("no-shared-query", run=a.run_only_examples, qrels=tuple(a.queries[:3])))
     # Ties that `depth` cuts through decide which of their documents are left: they are counted in the whole lists.
     whole = a if policies.depth is None else replace(policies, depth=None).lists(aligned.alignment)
     level, grade = max(levels.by_default.values(), default=0.0), a.judged.grade
@@ -301,7 +301,7 @@ def coverage_of(aligned: Aligned, a: Alignment, policies: Options, levels: Level
         answered=answered,
         missing=a.size - answered,
         empty=int(np.sum(lists.answered & (lists.retrieved == 0))),
-        without_judgments=aligned.run_only_queries,
+        without_judgments=a.run_only_queries,
         no_relevant=int(np.sum(without_relevant(a, levels.lowest) & measured)),
         no_relevant_strictest=int(np.sum(without_relevant(a, levels.highest) & measured)),
         documents=documents,

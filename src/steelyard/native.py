@@ -57,16 +57,17 @@ def kernel_options(ties: str = "docid-desc", duplicates: str = "hold", single: b
 
 def hits_from(result: tuple[Any, ...], judged: JudgedDocs, ordering: Ordering) -> Hits:
     """The kernel's result as Hits, its bytes viewed as arrays; a repeat is an error if the ordering makes it one."""
-    from steelyard.alignment.hits import Hits
+    from steelyard.alignment.hits import Hits, Repeats
 
     arrays, run_only, examples, tags, repeated = result
     columns = arrays_from(arrays)
+    repeats = Repeats(columns.pop("repeat_query"), columns.pop("repeat_rank"))
     if repeated is not None and ordering.duplicates == "error":
         from steelyard.alignment.ranking import repeat_error
 
         query, doc = repeated
-        raise repeat_error(len(columns["repeat_rank"]), judged.query_ids[query], doc)
-    return Hits(**columns, run_only_queries=run_only, run_only_examples=examples, tags=tags)
+        raise repeat_error(len(repeats.rank), judged.query_ids[query], doc)
+    return Hits(**columns, repeats=repeats, run_only_queries=run_only, run_only_examples=examples, tags=tags)
 
 
 def arrays_from(columns: tuple[bytes, ...]) -> dict[str, Any]:

@@ -131,9 +131,9 @@ def test_near_repeats_are_those_of_comparing_every_pair(seed: int) -> None:
         for rank, doc in enumerate(docs, 1)
         if any(nearly(texts[doc], texts[other]) for other in docs[: rank - 1])
     ]
-    assert hits.near_query is not None
-    assert hits.near_rank is not None
-    assert list(zip(hits.near_query.tolist(), hits.near_rank.tolist(), strict=True)) == expected
+    near = hits.near_repeats
+    assert near is not None
+    assert list(zip(near.query.tolist(), near.rank.tolist(), strict=True)) == expected
 
 
 def nearly(one: str, other: str) -> bool:

@@ -25,7 +25,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from steelyard.alignment.hits import SHOWN_RUN_ONLY, Bools, Floats, Hits, Ints, JudgedDocs, Ordering
+from steelyard.alignment.hits import SHOWN_RUN_ONLY, Bools, Floats, Hits, Ints, JudgedDocs, Ordering, Repeats
 from steelyard.alignment.ranges import Ranges
 from steelyard.alignment.ranking import compared, first_of_group, group_starts, repeat_error, table_order
 from steelyard.errors import PolicyError, problem_report
@@ -271,11 +271,9 @@ def scan_rows(
         rank=ranks[hits],
         tie_first=tie_first,
         tie_size=tie_size,
-        repeat_query=repeat_query,
-        repeat_rank=repeat_rank,
+        repeats=Repeats(repeat_query, repeat_rank),
         tokens_through=None if through is None else through[hits],
-        near_query=None if near is None else rows.query[near],
-        near_rank=None if near is None else ranks[near],
+        near_repeats=None if near is None else Repeats(rows.query[near], ranks[near]),
         ranges=retrieved_ranges,
     )
 

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from steelyard.alignment.alignment import Alignment, join
-from steelyard.alignment.hits import Bools, Floats, Hits, Ints, Ordering
+from steelyard.alignment.hits import Bools, Floats, Hits, Ints, Ordering, Repeats
 from steelyard.alignment.ranking import best_first, group_starts, ranked_rows
 from steelyard.alignment.scans import scores_of
 from steelyard.errors import InputError
@@ -278,8 +278,7 @@ class JudgedPool:
             rank=rank[hit],
             tie_first=rank[starts[group]],
             tie_size=np.diff(starts, append=len(order))[group],
-            repeat_query=nothing,
-            repeat_rank=nothing,
+            repeats=Repeats(nothing, nothing),
         )
         return join(self.qrels, hits)
 

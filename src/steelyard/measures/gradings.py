@@ -16,8 +16,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from steelyard.alignment.alignment import Alignment, Judged, Repeats, Targets, starts_of
-from steelyard.alignment.hits import Bools, Floats, Ints
+from steelyard.alignment.alignment import Alignment, Judged, Targets, starts_of
+from steelyard.alignment.hits import Bools, Floats, Ints, Repeats
 from steelyard.measures.compute import values
 from steelyard.measures.grammar import Measure, parse
 

@@ -89,10 +89,10 @@ class RunScan:
     def _hits(self, run: str, ordering: Ordering) -> Hits:
         self._scan([ordering])
         hits = self._known[held(ordering)][run]
-        if ordering.duplicates == "error" and len(hits.repeat_query):
-            query = self.qrels.judged.query_ids[int(hits.repeat_query[0])]
+        if ordering.duplicates == "error" and len(hits.repeats.query):
+            query = self.qrels.judged.query_ids[int(hits.repeats.query[0])]
             again = next(one for one, other in pairwise(sorted(self._documents(run, [query]))) if one == other)
-            raise repeat_error(len(hits.repeat_query), query, again)
+            raise repeat_error(len(hits.repeats.query), query, again)
         return hits
 
     def _documents(self, run: str, queries: Sequence[str]) -> list[str]:

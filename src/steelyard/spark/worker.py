@@ -189,7 +189,7 @@ def evaluate_rows(rows: pl.DataFrame, task: EvaluationTask) -> Iterator[pa.Recor
             lowest_grade=lowest_positive_grade(a),
             missing=list(compress(queries_at, (~a.answered).tolist()))[:SHOWN_PROBLEMS],
             judged=queries_at[:SHOWN_QUERIES],
-            run_only=sorted(aligned.run_only_examples),
+            run_only=sorted(a.run_only_examples),
             retrieved=retrieved,
             known=judged_docs,
             repeated=None if repeated is None else (place[repeated[0]], *repeated),
