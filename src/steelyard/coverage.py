@@ -17,7 +17,7 @@ from steelyard.alignment.ranking import group_starts
 from steelyard.alignment.scans import ScannedRun
 from steelyard.errors import InputError
 from steelyard.lazy import polars as pl
-from steelyard.measures.grammar import Measure, parse
+from steelyard.measures.grammar import Measure
 from steelyard.notes import Note, Texts, declare, note, sentence
 from steelyard.options import Options
 from steelyard.qrels import Qrels
@@ -322,7 +322,7 @@ def level_of(measure: Measure, graded: float | None = None) -> float | None:
         return max((level for level in levels if level is not None), default=graded)
     level = measure.parameters.get("rel")
     if "of" in measure.parameters:
-        inner = parse(measure.parameters["of"])
+        inner = measure.inner
         level = dict(inner.given).get("rel", level if inner.parameters.get("rel") is not None else None)
     return graded if level is None else float(level)
 

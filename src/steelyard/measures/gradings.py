@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from steelyard.alignment.alignment import Alignment, Judged, Targets, starts_of
 from steelyard.alignment.hits import Bools, Floats, Ints, Repeats
 from steelyard.measures.compute import values
-from steelyard.measures.grammar import Measure, parse
+from steelyard.measures.grammar import Measure
 
 ABSENT = 1 << 40  # The rank of a document that is not in a list.
 WORK = 1 << 25  # About how many documents all gradings of one call may have; every query has an equal part of it.
@@ -109,16 +109,14 @@ def grade_levels(a: Alignment) -> Floats:
 
 def is_fixed(measure: Measure) -> bool:
     """Whether no grading changes a measure."""
-    if measure.name == "Counted":
-        return is_fixed(parse(measure.parameters["of"]))
-    return measure.definition.bounded == "fixed"
+    return is_fixed(measure.inner) if measure.name == "Counted" else measure.definition.bounded == "fixed"
 
 
 def reads_zeros(measure: Measure) -> bool:
     """Whether a measure needs to know which documents are graded 0 rather than unjudged."""
     given = measure.parameters
     if measure.name == "Counted" and given["rel"] > 0:
-        return given["unjudged"] != "keep" or reads_zeros(parse(given["of"]))
+        return given["unjudged"] != "keep" or reads_zeros(measure.inner)
     return is_fixed(measure) or zero_counts(measure)
 
 
