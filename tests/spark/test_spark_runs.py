@@ -123,7 +123,7 @@ def test_fused_runs(spark, method, chosen):
 
 
 def test_all_comb_methods_and_ranked_lists_fuse_on_a_worker():
-    from steelyard.spark.lists import FuseLists
+    from steelyard.spark.lists import fused_lists
 
     names = ("a", "b", "c")
     listed = {name: run(seed, repeats=False).drop_nulls("doc_id") for name, seed in zip(names, (2, 3, 4), strict=True)}
@@ -141,8 +141,9 @@ def test_all_comb_methods_and_ranked_lists_fuse_on_a_worker():
             for place, each in enumerate(listed.values())
         ]
     ).sort("query_id")
+    batches = block.cast({"kind": pl.Int8}).to_arrow().to_batches()
     for method in ("combsum", "combmnz", "combanz", "combmax", "combmin", "combmed", "rrf", "borda", "condorcet"):
-        out = pl.concat([pl.from_arrow(part) for part in FuseLists(names, chosen={"method": method}).result(block)])
+        out = pl.concat([pl.from_arrow(part) for part in fused_lists(iter(batches), names, {"method": method})])
         here = sy.fuse({name: sy.Run(each) for name, each in listed.items()}, method).table
         assert sorted(out.rows()) == sorted(here.select("query_id", "doc_id", "score").rows())
 

@@ -155,14 +155,10 @@ summed = partial(measure, cutoff="none", summary="sum", better="neither", needs_
 
 
 @cache
-def _load_families() -> None:
-    for family in FAMILIES:
-        import_module(f"steelyard.measures.{family}")
-
-
 def definitions() -> Mapping[str, Definition]:
     """Every registered measure by its name, family by family."""
-    _load_families()
+    for family in FAMILIES:
+        import_module(f"steelyard.measures.{family}")
     return MappingProxyType(_DEFINITIONS)
 
 

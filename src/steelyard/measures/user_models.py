@@ -81,7 +81,10 @@ def rank_biased_precision(
     gain=grade: the grade itself, as in ranx, so that the value may exceed 1.
     Nothing relevant, or an empty list: 0.
     """
-    return a.per_query(rbp_gains(a, rel, gain) * worth_of_ranks(a, k, lambda rank: rbp_weights(rank, p)))
+    gains = (a.grade >= rel).astype(np.float64)
+    if gain != "binary":
+        gains = np.where(a.grade >= rel, a.grade if gain == "grade" else scaled(a, 0.0, None), 0.0)
+    return a.per_query(gains * worth_of_ranks(a, k, lambda rank: rbp_weights(rank, p)))
 
 
 @measure(
@@ -102,17 +105,12 @@ def rank_biased_residual(a: Alignment, k: int | None = None, p: float = 0.8) -> 
 
     A repeated document keeps its rank and gains nothing, so this rank is known. Empty list: 1.
     """
-    judged_weight = a.per_query(worth_of_ranks(a, k, lambda rank: rbp_weights(rank, p)))
-    return np.maximum(0.0, 1 - judged_weight - repeats_weight(a, k, p))
-
-
-def repeats_weight(a: Alignment, k: int | None, p: float) -> Floats:
-    """The weight of the repeats of each query in the first k; 0 if repeats have no ranks."""
-    if not a.repeats.held:
-        return np.zeros(a.size)
-    rank = a.repeats.rank
-    weights = np.where(rank <= (np.inf if k is None else k), rbp_weights(rank, p), 0.0)
-    return np.bincount(a.repeats.query, weights=weights, minlength=a.size).astype(np.float64, copy=False)
+    residual = 1 - a.per_query(worth_of_ranks(a, k, lambda rank: rbp_weights(rank, p)))
+    if a.repeats.held:
+        rank = a.repeats.rank
+        weights = np.where(rank <= (np.inf if k is None else k), rbp_weights(rank, p), 0.0)
+        residual = residual - sums(a.repeats.query, weights, a.size)
+    return np.maximum(0.0, residual)
 
 
 def rbp_weights(rank: Ints, p: float) -> Floats:
@@ -120,13 +118,6 @@ def rbp_weights(rank: Ints, p: float) -> Floats:
     if not 0 <= p < 1:
         raise MeasureError(f"p is {p}; expected the probability of continuing, from 0 to below 1, as in RBP(p=0.8).")
     return np.asarray((1 - p) * np.power(float(p), rank - 1.0))
-
-
-def rbp_gains(a: Alignment, rel: float, gain: RBPGain) -> Floats:
-    """The gain of each hit: from 0 to 1, unless it is the grade itself."""
-    if gain == "binary":
-        return (a.grade >= rel).astype(np.float64)
-    return np.where(a.grade >= rel, a.grade if gain == "grade" else scaled(a, 0.0, None), 0.0)
 
 
 @measure("INST", cutoff="none", cites=_BAILEY, scaled=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
-from functools import reduce
+from functools import partial, reduce
 from itertools import compress
 from typing import Any
 
@@ -285,31 +285,23 @@ def exact_sum(values: Floats) -> int:
     return total
 
 
-@dataclass(frozen=True)
-class Sums:
-    """The function that Spark calls on every worker: per partition, the count, exact sum and maximum by column."""
-
-    logarithms: tuple[bool, ...]
-    schema = "sums string"
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """One row per partition."""
-        counts, sums = [0] * len(self.logarithms), [0] * len(self.logarithms)
-        highest = [-math.inf] * len(self.logarithms)
-        for batch in batches:
-            for place, in_logarithms in enumerate(self.logarithms):
-                values = batch.column(place).drop_null().to_numpy()
-                counts[place] += len(values)
-                highest[place] = max(highest[place], float(values.max(initial=-math.inf)))
-                sums[place] += exact_sum(logarithms(values) if in_logarithms else values)
-        text = json.dumps([counts, list(map(str, sums)), highest])
-        yield pa.RecordBatch.from_pydict({"sums": pa.array([text], pa.string())})
+def partition_sums(batches: Iterator[pa.RecordBatch], in_logarithms: Sequence[bool]) -> Iterator[pa.RecordBatch]:
+    """What a worker adds up of a partition, in one row: the count, the exact sum and the maximum of each column."""
+    counts, sums, highest = ([start] * len(in_logarithms) for start in (0, 0, -math.inf))
+    for batch in batches:
+        for place, in_logarithm in enumerate(in_logarithms):
+            values = batch.column(place).drop_null().to_numpy()
+            counts[place] += len(values)
+            highest[place] = max(highest[place], float(values.max(initial=-math.inf)))
+            sums[place] += exact_sum(logarithms(values) if in_logarithm else values)
+    text = json.dumps([counts, list(map(str, sums)), highest])
+    yield pa.RecordBatch.from_pydict({"sums": pa.array([text], pa.string())})
 
 
 def cluster_means(values: Any, measures: Mapping[str, Measure]) -> dict[str, float]:
     """Each measure over all queries, from a Spark frame with one column per measure."""
-    task = Sums(tuple(geometric(measure) for measure in measures.values()))
-    parts = [json.loads(row["sums"]) for row in collect(map_in_arrow(values, task, task.schema))]
+    add = partial(partition_sums, in_logarithms=[geometric(measure) for measure in measures.values()])
+    parts = [json.loads(row["sums"]) for row in collect(map_in_arrow(values, add, "sums string"))]
     means = {}
     for place, (key, measure) in enumerate(measures.items()):
         count, units = sum(part[0][place] for part in parts), sum(int(part[1][place]) for part in parts)
