@@ -327,12 +327,6 @@ def level_of(measure: Measure, graded: float | None = None) -> float | None:
     return graded if level is None else float(level)
 
 
-def lowest_positive_grade(a: Alignment) -> float:
-    """The lowest grade above 0; infinite where there is none."""
-    grade = a.judged.grade
-    return a.judged.once("lowest above 0", lambda: float(grade[grade > 0].min(initial=np.inf)))
-
-
 def coverage_lines(coverage: Mapping[str, Coverage], heads: bool = True) -> list[str]:
     """The coverage of several runs: what they have in common once, without the unjudged documents."""
     texts = {

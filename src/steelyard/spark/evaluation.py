@@ -22,7 +22,7 @@ from steelyard.comparison.result import Comparison
 from steelyard.coverage import Coverage, Levels, unknown_documents_note
 from steelyard.dialects import Dialect
 from steelyard.dialects import dialect as dialect_of
-from steelyard.evaluation import judged_qrels, missing_error, no_grades_error, on_scale, prepare, query_values
+from steelyard.evaluation import judged_qrels, missing_error, no_grades_error, noted, on_scale, prepare, query_values
 from steelyard.io.tables import qrels_table
 from steelyard.lazy import polars as pl
 from steelyard.measures.compute import summary
@@ -253,11 +253,9 @@ class SparkScores:
         if tally.retrieved and tally.known and counts["documents"] == counts["unjudged"] + held:
             notes.insert(0, unknown_documents_note(tally.retrieved, tally.known))
         levels = Levels.of(measures, options.rel)
-        coverage = Coverage(**counts, policies=options, notes=(), levels=levels)
-        notes += levels.notes(coverage, tally.lowest_grade)
-        notes += [*tally.lengths.notes(measures, options.depth), *tally.traits.notes(measures)]
-        notes.append(note("rows-shuffled", most=MOST_JUDGMENTS))
-        return replace(coverage, notes=tuple(notes))
+        coverage = Coverage(**counts, policies=options, notes=tuple(notes), levels=levels)
+        coverage = noted(coverage, measures, tally.traits, tally.lengths)
+        return replace(coverage, notes=(*coverage.notes, note("rows-shuffled", most=MOST_JUDGMENTS)))
 
     def to_scores(self) -> Scores:
         """All values as Scores on the driver: for intervals, comparisons and reports."""

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from steelyard.alignment.alignment import Aligned, Alignment, align
 from steelyard.alignment.hits import Floats, Ordering
-from steelyard.coverage import Levels, coverage_of, lowest_positive_grade
+from steelyard.coverage import Levels, coverage_of
 from steelyard.errors import SHOWN_PROBLEMS, SteelyardError
 from steelyard.evaluation import Lengths, deepest_cutoff, query_values
 from steelyard.lazy import polars as pl
@@ -71,17 +71,15 @@ class EvaluationTally:
     """Counts and examples of some queries. The tallies of two sets of queries add up to that of both.
 
     counts: the counts of Coverage. lengths: the lengths of the lists. traits: the properties of the qrels that
-    measures need. lowest_grade: the lowest grade above 0. missing: the first queries that are not in the run.
-    judged: the first judged queries. run_only: the first queries that only the run has. retrieved, known:
-    retrieved and judged documents of queries without a judged document in their list. repeated: the first query
-    with a repeated document, and that document. error: the class and the message of an error that a measure raised.
-    Examples of queries are (position in the qrels, query).
+    measures need. missing: the first queries that are not in the run. judged: the first judged queries. run_only: the
+    first queries that only the run has. retrieved, known: retrieved and judged documents of queries without a judged
+    document in their list. repeated: the first query with a repeated document, and that document. error: the class and
+    the message of an error that a measure raised. Examples of queries are (position in the qrels, query).
     """
 
     counts: dict[str, int] = field(default_factory=dict)
     lengths: Lengths = field(default_factory=Lengths)
     traits: QrelsTraits = field(default_factory=QrelsTraits)
-    lowest_grade: float = math.inf
     faults: dict[Kind, Fault] = field(default_factory=dict)
     missing: list[tuple[int, str]] = field(default_factory=list)
     judged: list[tuple[int, str]] = field(default_factory=list)
@@ -99,7 +97,6 @@ class EvaluationTally:
             counts={name: self.counts.get(name, 0) + other.counts.get(name, 0) for name in self.counts | other.counts},
             lengths=self.lengths + other.lengths,
             traits=self.traits + other.traits,
-            lowest_grade=min(self.lowest_grade, other.lowest_grade),
             faults=faults,
             missing=sorted([*self.missing, *other.missing])[:SHOWN_PROBLEMS],
             judged=sorted([*self.judged, *other.judged])[:SHOWN_QUERIES],
@@ -186,7 +183,6 @@ def evaluate_rows(rows: pl.DataFrame, task: EvaluationTask) -> Iterator[pa.Recor
             counts=coverage.counts(),
             lengths=Lengths.of(a),
             traits=QrelsTraits.of(a, task.measures),
-            lowest_grade=lowest_positive_grade(a),
             missing=list(compress(queries_at, (~a.answered).tolist()))[:SHOWN_PROBLEMS],
             judged=queries_at[:SHOWN_QUERIES],
             run_only=sorted(a.run_only_examples),
