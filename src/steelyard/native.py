@@ -78,10 +78,7 @@ def arrays_from(columns: tuple[bytes, ...]) -> dict[str, Any]:
 
 
 def read_ahead(qrels: str, run: str, options: tuple[int, bool, bool]) -> None:
-    """Start to read a run if the kernel is available. `options` is an ordering as the kernel takes it.
-
-    Problems with the files are left to the readers, which report them.
-    """
+    """Start to read a run if the kernel is available, by an ordering as it takes one; the readers report problems."""
     native = kernel()
     if native is None:
         return

@@ -117,18 +117,11 @@ class Alignment(Hits, Remembers):
         return starts_of(self.query, self.size)
 
     def best_first(self, gains: Floats, times: Ints | None = None) -> tuple[Ints, Ints, Floats]:
-        """The ideal list of each query: judged documents by gain, best first, as (query, rank, gain).
-
-        `times` is how often each judged document is in it, by default once.
-        """
+        """The ideal list of each query: judged documents, each `times` (or once), as `ranked_by` gives them."""
         query = self.judged.query
         if times is not None:
             query, gains = np.repeat(query, times), np.repeat(gains, times)
-        return _ranked_by(query, gains, self.size)
-
-    def found_best_first(self, gains: Floats, chosen: Bools) -> tuple[Ints, Ints, Floats]:
-        """The chosen hits of each query by gain, best first, as (query, rank, gain)."""
-        return _ranked_by(self.query[chosen], gains[chosen], self.size)
+        return ranked_by(query, gains, self.size)
 
     def target_counts(self, rel: float = 1) -> Floats:
         """|T|: the number of targets of each query that some document satisfies."""
@@ -294,7 +287,8 @@ def starts_of(query: Ints, size: int) -> Ints:
     return starts
 
 
-def _ranked_by(query: Ints, gains: Floats, size: int) -> tuple[Ints, Ints, Floats]:
+def ranked_by(query: Ints, gains: Floats, size: int) -> tuple[Ints, Ints, Floats]:
+    """The entries of each of `size` queries by gain, best first, as (query, rank, gain)."""
     if not np.all((query[1:] > query[:-1]) | ((query[1:] == query[:-1]) & (gains[1:] <= gains[:-1]))):
         top = gains.max()
         if gains.min() >= 0 and top < _MOST_WHOLE_GAIN and np.all(gains == np.floor(gains)):

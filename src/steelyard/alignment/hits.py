@@ -49,10 +49,7 @@ class Remembers:
     """What is made of an object's values alone is made once, and shared by all runs."""
 
     def once(self, key: Any, make: Callable[[], _T]) -> _T:
-        """What `make` returns, made once per key; an array is not to be changed.
-
-        Another thread may make it too, and one of the two is kept.
-        """
+        """What `make` returns, made once per key (one result of several threads is kept); arrays cannot be changed."""
         cache: dict[Any, _T] = self.__dict__.setdefault("_known", {})
         if key not in cache:
             value = make()

@@ -49,10 +49,7 @@ _MISSING_DATA = {
 
 
 def values(measure: Measure, a: Alignment, expected: bool = False) -> Floats:
-    """One number per query; NaN if the measure does not apply to the query.
-
-    `expected` averages over all orders of tied documents, for the measures that can.
-    """
+    """One number per query, NaN if the measure does not apply; `expected`: the mean over all orders of ties."""
     function = measure.definition.function
     if expected:
         how = measure.definition.expected

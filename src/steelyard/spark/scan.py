@@ -56,10 +56,7 @@ class RunScan:
     _known: dict[Ordering, dict[str, Hits]] = field(default_factory=dict)
 
     def runs(self, *orderings: Ordering) -> dict[str, ScannedRun]:
-        """The runs by name; their hits under these orderings are found together.
-
-        A row without the name of its run is an error.
-        """
+        """The runs by name, their hits under these orderings found together; a row without a run's name is an error."""
         self._scan(orderings)
         by_run = self._known[held(orderings[0])]
         if None in by_run:
