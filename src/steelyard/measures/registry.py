@@ -159,10 +159,14 @@ summed = partial(measure, cutoff="none", summary="sum", better="neither", high=i
 
 
 @cache
-def definitions() -> Mapping[str, Definition]:
-    """Every registered measure by its name, family by family."""
+def _load_families() -> None:
     for family in FAMILIES:
         import_module(f"steelyard.measures.{family}")
+
+
+def definitions() -> Mapping[str, Definition]:
+    """Every registered measure by its name, family by family."""
+    _load_families()
     return MappingProxyType(_DEFINITIONS)
 
 
