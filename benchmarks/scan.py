@@ -19,9 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from steelyard.alignment.frames import scan_frame
 from steelyard.alignment.hits import JudgedDocs, Ordering
-from steelyard.alignment.scans import scan_file, scan_mapping
+from steelyard.alignment.scans import scan_file, scan_frame, scan_mapping
 from steelyard.native import native_available
 from steelyard.run import Run
 

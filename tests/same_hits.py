@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from steelyard.alignment.hits import Hits
+from steelyard.alignment.hits import Hits, Repeats
 
 
 def same_hits(one: Hits, other: Hits) -> bool:
@@ -17,4 +17,6 @@ def same_hits(one: Hits, other: Hits) -> bool:
 def _same(left: Any, right: Any) -> bool:
     if isinstance(left, np.ndarray) and isinstance(right, np.ndarray):
         return left.dtype == right.dtype and np.array_equal(left, right, equal_nan=left.dtype.kind == "f")
+    if isinstance(left, Repeats) and isinstance(right, Repeats):
+        return all(_same(getattr(left, name), getattr(right, name)) for name in Repeats.__dataclass_fields__)
     return bool(left == right) and type(left) is type(right)

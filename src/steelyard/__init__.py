@@ -11,12 +11,9 @@ from steelyard.version import __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from steelyard.benchmark import Bench, BenchResult, ResultFolder, bench, load_result
     from steelyard.benchmark.across import BenchAcross, across
-    from steelyard.benchmark.config import Bench
-    from steelyard.benchmark.folder import ResultFolder, load_result
     from steelyard.benchmark.history import history
-    from steelyard.benchmark.result import BenchResult
-    from steelyard.benchmark.runner import bench
     from steelyard.comparison.across import Across
     from steelyard.comparison.compare import compare, compare_scores
     from steelyard.comparison.history import History
@@ -35,9 +32,7 @@ if TYPE_CHECKING:
     from steelyard.evidence import Evidence, RollUp
     from steelyard.fusion.fuse import fuse
     from steelyard.fusion.tune import Tuned, tune
-    from steelyard.gating.baseline import save_baseline
-    from steelyard.gating.checking import gate
-    from steelyard.gating.result import GateResult
+    from steelyard.gating import GateResult, gate, save_baseline
     from steelyard.io import convert, list_formats
     from steelyard.judging.agreement import Agreement, agreement
     from steelyard.judging.drafting import questions
@@ -46,15 +41,13 @@ if TYPE_CHECKING:
     from steelyard.judging.pool import Pool, pool, sampled_scores
     from steelyard.judging.query_sets import QuerySets
     from steelyard.judgments import Judgments
-    from steelyard.measures import list_measures
-    from steelyard.measures.grammar import Measure, parse
+    from steelyard.measures import Measure, list_measures, parse
     from steelyard.notes import Note
     from steelyard.options import Policies
     from steelyard.qrels import Qrels
     from steelyard.quality.check import Check, check
     from steelyard.quality.effects import CheckFinding
-    from steelyard.retrievers.base import Retriever, RetrieverError
-    from steelyard.retrievers.registry import list_retrievers
+    from steelyard.retrievers import Retriever, RetrieverError, list_retrievers
     from steelyard.run import Run
     from steelyard.scores import Scores
 
@@ -71,12 +64,9 @@ __all__ += ["pool", "questions", "reconcile", "sampled_scores", "save_baseline",
 __getattr__, __dir__, _ = lazy_names(
     __name__,
     {
+        "benchmark": ("Bench", "BenchResult", "ResultFolder", "bench", "load_result"),
         "benchmark.across": ("BenchAcross", "across"),
-        "benchmark.config": ("Bench",),
-        "benchmark.folder": ("ResultFolder", "load_result"),
         "benchmark.history": ("history",),
-        "benchmark.result": ("BenchResult",),
-        "benchmark.runner": ("bench",),
         "comparison.across": ("Across",),
         "comparison.compare": ("compare", "compare_scores"),
         "comparison.history": ("History",),
@@ -95,9 +85,7 @@ __getattr__, __dir__, _ = lazy_names(
         "evidence": ("Evidence", "RollUp"),
         "fusion.fuse": ("fuse",),
         "fusion.tune": ("Tuned", "tune"),
-        "gating.baseline": ("save_baseline",),
-        "gating.checking": ("gate",),
-        "gating.result": ("GateResult",),
+        "gating": ("GateResult", "gate", "save_baseline"),
         "io": ("convert", "list_formats"),
         "judging.agreement": ("Agreement", "agreement"),
         "judging.drafting": ("questions",),
@@ -106,15 +94,13 @@ __getattr__, __dir__, _ = lazy_names(
         "judging.pool": ("Pool", "pool", "sampled_scores"),
         "judging.query_sets": ("QuerySets",),
         "judgments": ("Judgments",),
-        "measures": ("list_measures",),
-        "measures.grammar": ("Measure", "parse"),
+        "measures": ("Measure", "list_measures", "parse"),
         "notes": ("Note",),
         "options": ("Policies",),
         "qrels": ("Qrels",),
         "quality.check": ("Check", "check"),
         "quality.effects": ("CheckFinding",),
-        "retrievers.base": ("Retriever", "RetrieverError"),
-        "retrievers.registry": ("list_retrievers",),
+        "retrievers": ("Retriever", "RetrieverError", "list_retrievers"),
         "run": ("Run",),
         "scores": ("Scores",),
     },

@@ -17,7 +17,7 @@ from steelyard.alignment.ranking import group_starts
 from steelyard.alignment.scans import ScannedRun
 from steelyard.errors import InputError
 from steelyard.lazy import polars as pl
-from steelyard.measures.grammar import Measure, parse
+from steelyard.measures.grammar import Measure
 from steelyard.notes import Note, Texts, declare, note, sentence
 from steelyard.options import Options
 from steelyard.qrels import Qrels
@@ -290,8 +290,8 @@ def coverage_of(aligned: Aligned, a: Alignment, policies: Options, levels: Level
     held = repeated if policies.duplicates == "hold" else 0
     answered, measured = int(a.answered.sum()), a.answered | (policies.missing != "skip")
     notes = list(dict.fromkeys(aligned.notes))
-    if a.size and not answered and aligned.run_only_queries:
-        notes.insert(0, note("no-shared-query", run=aligned.run_only_examples, qrels=tuple(a.queries[:3])))
+    if a.size and not answered and a.run_only_queries:
+        notes.insert(0, note("no-shared-query", run=a.run_only_examples, qrels=tuple(a.queries[:3])))
     # Ties that `depth` cuts through decide which of their documents are left: they are counted in the whole lists.
     whole = a if policies.depth is None else replace(policies, depth=None).lists(aligned.alignment)
     level, grade = max(levels.by_default.values(), default=0.0), a.judged.grade
@@ -301,7 +301,7 @@ def coverage_of(aligned: Aligned, a: Alignment, policies: Options, levels: Level
         answered=answered,
         missing=a.size - answered,
         empty=int(np.sum(lists.answered & (lists.retrieved == 0))),
-        without_judgments=aligned.run_only_queries,
+        without_judgments=a.run_only_queries,
         no_relevant=int(np.sum(without_relevant(a, levels.lowest) & measured)),
         no_relevant_strictest=int(np.sum(without_relevant(a, levels.highest) & measured)),
         documents=documents,
@@ -322,15 +322,9 @@ def level_of(measure: Measure, graded: float | None = None) -> float | None:
         return max((level for level in levels if level is not None), default=graded)
     level = measure.parameters.get("rel")
     if "of" in measure.parameters:
-        inner = parse(measure.parameters["of"])
+        inner = measure.inner
         level = dict(inner.given).get("rel", level if inner.parameters.get("rel") is not None else None)
     return graded if level is None else float(level)
-
-
-def lowest_positive_grade(a: Alignment) -> float:
-    """The lowest grade above 0; infinite where there is none."""
-    grade = a.judged.grade
-    return a.judged.once("lowest above 0", lambda: float(grade[grade > 0].min(initial=np.inf)))
 
 
 def coverage_lines(coverage: Mapping[str, Coverage], heads: bool = True) -> list[str]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from steelyard.alignment.alignment import Aligned, Alignment, align
 from steelyard.alignment.hits import Floats
-from steelyard.coverage import Levels, coverage_of, level_of, lowest_positive_grade, with_doubts, without_relevant
+from steelyard.coverage import Coverage, Levels, coverage_of, level_of, with_doubts, without_relevant
 from steelyard.dialects import Dialect, listed_measures
 from steelyard.dialects import dialect as dialect_of
 from steelyard.errors import InputError, MeasureError, PolicyError, problem_report
@@ -171,13 +171,7 @@ def scores_of(
     a = options.lists(aligned.alignment)
     levels = Levels.of(measures, options.rel)
     coverage = coverage_of(aligned, a, options, levels, deepest_cutoff(measures))
-    notes = (
-        *coverage.notes,
-        *levels.notes(coverage, lowest_positive_grade(a)),
-        *Lengths.of(a).notes(measures, options.depth),
-        *QrelsTraits.of(a, measures).notes(measures),
-    )
-    coverage = replace(coverage, notes=notes)
+    coverage = noted(coverage, measures, QrelsTraits.of(a, measures), Lengths.of(a))
     if options.missing == "error" and coverage.missing:
         raise missing_error(list(compress(a.queries, (~a.answered).tolist())), coverage.missing, a.size, aligned.name)
     # The lists of measures for which the dialect orders equal scores in another way.
@@ -186,6 +180,13 @@ def scores_of(
     own_lists = {key: policies.lists(lists[policies.ordering]) for key, policies in own_options.items()}
     queries, matrix = query_values(a, measures, options, own_lists)
     return Scores(aligned.name, dialect.name, measures, queries, matrix, coverage, inputs, a)
+
+
+def noted(coverage: Coverage, measures: Mapping[str, Measure], traits: QrelsTraits, lengths: Lengths) -> Coverage:
+    """The coverage with notes on grades, lengths of lists and qrels that do not fit some of the measures."""
+    on_grades = coverage.levels.notes(coverage, traits.lowest_positive)
+    on_lists = lengths.notes(measures, coverage.policies.depth)
+    return replace(coverage, notes=(*coverage.notes, *on_grades, *on_lists, *traits.notes(measures)))
 
 
 def query_values(

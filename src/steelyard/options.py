@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, get_args, get_origin, get_type_hints
 
 from steelyard.alignment.hits import DuplicateRule, Ordering, TieRule
 from steelyard.checks import whole_number
@@ -139,7 +139,7 @@ POLICIES = tuple(name for name in KEYWORDS if name != "depth")
 
 def help_text(name: str) -> str:
     """What an option does, as `--help` shows it."""
-    return str(next(option for option in fields(Options) if option.name == name).metadata["help"])
+    return str(Options.__dataclass_fields__[name].metadata["help"])
 
 
 def resolve(defaults: Mapping[str, Any], chosen: Mapping[str, Any] | Policies) -> Options:
@@ -182,8 +182,4 @@ def check_names(chosen: Iterable[str], others: Iterable[str] = (), options: Sequ
 @cache
 def policy_values() -> dict[str, tuple[str, ...]]:
     """The values that each policy may take."""
-    return {
-        name: get_args(hint)
-        for name, hint in get_type_hints(Options).items()
-        if get_args(hint) and name not in ("rel", "depth")
-    }
+    return {name: get_args(hint) for name, hint in get_type_hints(Options).items() if get_origin(hint) is Literal}

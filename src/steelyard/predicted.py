@@ -106,11 +106,10 @@ class PredictedScores(Scores):
         self, measure: str | Measure, level: float = 0.95, draws: int | None = None, seed: int = 0
     ) -> tuple[float, float]:
         """The interval of the estimate."""
-        key, estimates = key_of(measure, self.measures), self._estimated(level)
-        if key not in estimates:
+        key = key_of(measure, self.measures)
+        if (ends := self.intervals(level)[key]) is None:
             raise no_interval(key)
-        estimate = estimates[key]
-        return estimate.low, estimate.high
+        return ends
 
     def intervals(self, level: float = 0.95, seed: int = 0) -> dict[str, tuple[float, float] | None]:
         """The interval of every estimate; None for measures that are not means over queries."""

@@ -193,12 +193,10 @@ class Scores(Documented):
         key, values = key_of(measure, self.measures), self.values(measure)
         parsed = self.measures[key]
         if geometric(parsed):
-            ends = mean_interval(logarithms(values), level=level, draws=draws, seed=seed)
-            return _within(parsed, (math.exp(ends[0]), math.exp(ends[1])))
+            low, high = mean_interval(logarithms(values), level=level, draws=draws, seed=seed)
+            return _within(parsed, (math.exp(low), math.exp(high)))
         if not averaged(parsed):
-            raise MeasureError(
-                f"{key} is not a mean over queries, so it has no interval; `intervals()` has None for it."
-            )
+            raise no_interval(key)
         return _within(parsed, mean_interval(values, level=level, draws=draws, seed=seed))
 
     def intervals(self, level: float = 0.95, seed: int = 0) -> dict[str, tuple[float, float] | None]:
@@ -256,11 +254,11 @@ class Scores(Documented):
 
     def plot(self) -> LayerChart:
         """Every measure's mean with its interval, as an altair chart for notebooks; needs the extra `report`."""
-        intervals = self.intervals()
-        rows = []
-        for key, mean in self.means.items():
-            low, high = intervals[key] or (float("nan"), float("nan"))
-            rows.append(plain_values({"measure": key, "value": mean, "low": low, "high": high}))
+        names, ends = ("measure", "value", "low", "high"), self.intervals()
+        rows = [
+            plain_values(dict(zip(names, (key, mean, *(ends[key] or (math.nan, math.nan))), strict=True)))
+            for key, mean in self.means.items()
+        ]
         title = f"{self.name}, {counted(len(self.queries), 'query', 'queries')}"
         chart: LayerChart = looked_up("steelyard.report.charts.plots:means_plot")(rows, "measure", title)
         return chart
@@ -276,11 +274,10 @@ class Scores(Documented):
     def document(self) -> Document:
         """Every measure with its interval and its definition, the settings and the coverage."""
         title = f"Scores of {self.name} over {counted(len(self.queries), 'query', 'queries')}"
-        intervals = {key: ends or (math.nan, math.nan) for key, ends in self.intervals().items()}
-        rows: list[list[Cell]] = [
-            [key, mean, "" if math.isnan(low) else f"{low:.4f} to {high:.4f}", self.measures[key].spelled]
-            for (key, mean), (low, high) in zip(self.means.items(), intervals.values(), strict=True)
-        ]
+        rows: list[list[Cell]] = []
+        for key, ends in self.intervals().items():
+            interval = "" if ends is None or math.isnan(ends[0]) else f"{ends[0]:.4f} to {ends[1]:.4f}"
+            rows.append([key, self.means[key], interval, self.measures[key].spelled])
         table = Table(["measure", "value", "95% interval", "definition"], rows)
         settings = [f"Measured with {self.settings}."] if self.settings else []
         return Document(title, title, [table], [*settings, str(self.coverage)])

@@ -13,9 +13,8 @@ from typing import Any
 import pytest
 
 from needs import needs_kernel
-from steelyard.alignment.frames import scan_frame
 from steelyard.alignment.hits import Hits, JudgedDocs, Ordering
-from steelyard.alignment.scans import scan_file, scan_mapping
+from steelyard.alignment.scans import scan_file, scan_frame, scan_mapping
 from steelyard.io.files import run_name
 from steelyard.native import native_available
 from steelyard.run import Run

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from steelyard.alignment.hits import Hits, JudgedDocs, Ordering
+from steelyard.alignment.hits import Hits, JudgedDocs, Ordering, Repeats
 from steelyard.errors import PolicyError
 
 
@@ -50,7 +50,7 @@ def reference_hits(rows: Sequence[tuple[str, str, float]], judged: JudgedDocs, o
     columns = np.array(hits, dtype=np.int64).reshape(-1, 5).T
     pairs = np.array(repeats, dtype=np.int64).reshape(-1, 2).T
     counts = (np.array(retrieved, dtype=np.int64), np.array(answered, dtype=bool), np.array(top, dtype=np.float64))
-    return Hits(*counts, *columns, *pairs, len(run_only), tuple(run_only[:3]), tags)
+    return Hits(*counts, *columns, Repeats(*pairs), len(run_only), tuple(run_only[:3]), tags)
 
 
 def _key(score: float, ordering: Ordering) -> float:

@@ -10,7 +10,7 @@ import pytest
 from needs import needs_kernel
 from same_hits import same_hits
 from steelyard import Qrels
-from steelyard.alignment import ahead
+from steelyard import native as ahead
 from steelyard.alignment.hits import Hits, Ordering
 from steelyard.alignment.scans import scan_file
 from steelyard.native import kernel, options

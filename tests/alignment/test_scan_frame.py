@@ -13,8 +13,8 @@ from readers import AVAILABLE, DUPLICATES, TIES, reader_named
 from reference import judged_docs, reference_hits
 
 from same_hits import same_hits
-from steelyard.alignment.frames import scan_frame
 from steelyard.alignment.hits import Hits, JudgedDocs, Ordering
+from steelyard.alignment.scans import scan_frame
 from steelyard.errors import PolicyError
 from steelyard.run import Run
 
@@ -131,9 +131,9 @@ def test_near_repeats_are_those_of_comparing_every_pair(seed: int) -> None:
         for rank, doc in enumerate(docs, 1)
         if any(nearly(texts[doc], texts[other]) for other in docs[: rank - 1])
     ]
-    assert hits.near_query is not None
-    assert hits.near_rank is not None
-    assert list(zip(hits.near_query.tolist(), hits.near_rank.tolist(), strict=True)) == expected
+    near = hits.near_repeats
+    assert near is not None
+    assert list(zip(near.query.tolist(), near.rank.tolist(), strict=True)) == expected
 
 
 def nearly(one: str, other: str) -> bool:

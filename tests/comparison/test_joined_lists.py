@@ -83,7 +83,7 @@ def test_lists_joined_by_hashes_are_those_joined_as_frames(most, one, two):
 def test_equal_hashes_of_different_documents_are_noticed(one, two):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            "steelyard.alignment.frames.row_hashes", lambda docs, query: (docs.hash().to_numpy() % 3).astype(np.uint64)
+            "steelyard.alignment.scans.row_hashes", lambda docs, query: (docs.hash().to_numpy() % 3).astype(np.uint64)
         )
         a, b = lists_of(one), lists_of(two)
         same(join_lists(a, b, SIZE), join_frames(a, b, SIZE))

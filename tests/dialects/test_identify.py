@@ -15,7 +15,7 @@ from steelyard.alignment.hits import Ordering
 from steelyard.cli import run
 from steelyard.dialects import dialect
 from steelyard.dialects import identify as identification
-from steelyard.dialects.candidates import measures_of, other_parameters
+from steelyard.dialects.identify import measures_of, other_parameters
 from steelyard.errors import InputError, MeasureError
 from steelyard.measures.compute import values
 from steelyard.measures.gradings import reads_zeros

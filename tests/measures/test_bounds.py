@@ -13,7 +13,7 @@ from all_gradings import aligned, over_all_gradings, random_case
 from test_every_measure import forms, variants
 
 import steelyard as sy
-from steelyard.alignment.alignment import Repeats
+from steelyard.alignment.hits import Repeats
 from steelyard.measures import bounds as bounds_module
 from steelyard.measures import gradings as gradings_module
 from steelyard.measures.bounds import Bounds, bounds, judged_share

@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.spark, needs_kernel]
 import pyarrow.compute  # noqa: E402
 
 from steelyard.spark.blocks import hits_of_arrays, pack_judged, unpack_arrays, unpack_judged  # noqa: E402
-from steelyard.spark.tasks import PackRows, RankInPlace, RankPackedRows  # noqa: E402
+from steelyard.spark.tasks import Task  # noqa: E402
 
 QUERIES = [f"q{number}" for number in range(6)] + ["a query with a long id"]
 DOCS = [f"d{number}" for number in range(15)] + ["é", "", "a document with a long id"]
@@ -60,7 +60,7 @@ def tasks(rows_at_a_time: int = 64) -> dict[str, Any]:
 
 def exchanged(batch: Any) -> list[Any]:
     """The hits under every ordering, and what else was seen."""
-    pack, rank = PackRows(**tasks(), buckets=3), RankPackedRows(**tasks())
+    pack, rank = Task(**tasks(), buckets=3).pack, Task(**tasks()).rank_packed
     halves = [batch[: batch.num_rows // 2], batch[batch.num_rows // 2 :]]
     packed = [part for half in halves for part in pack(iter([half]))]
     return gathered(rank(iter(packed)))
@@ -69,7 +69,7 @@ def exchanged(batch: Any) -> list[Any]:
 def in_place(batch: Any) -> list[Any]:
     """The same for rows whose lists are adjacent, but for the lists at the edges."""
     order = pyarrow.compute.sort_indices(batch.column("query_id"))
-    return gathered(RankInPlace(**tasks())(iter([batch.take(order)])))
+    return gathered(Task(**tasks()).rank_in_place(iter([batch.take(order)])))
 
 
 def gathered(batches: Iterator[Any]) -> list[Any]:
@@ -81,7 +81,7 @@ def gathered(batches: Iterator[Any]) -> list[Any]:
     others = sorted(query for each in seen for query in json.loads(each["others"].tobytes()))
     empty = sorted(query for each in seen for query in each["empty"].tolist())
     packed = [row.get("text") for row in found if row["hits"] is None and row["seen"] is None]
-    return [*(vars(each) for each in hits), others, empty, packed]
+    return [*({**vars(each), "repeats": vars(each.repeats)} for each in hits), others, empty, packed]
 
 
 @pytest.mark.parametrize("seed", range(60))

@@ -16,8 +16,8 @@ pytestmark = pytest.mark.spark
 from pyspark.errors import PySparkException  # noqa: E402
 
 import steelyard.spark  # noqa: E402
+from steelyard.spark.evaluation import SparkScores  # noqa: E402
 from steelyard.spark.frames import map_in_arrow  # noqa: E402
-from steelyard.spark.scores import SparkScores  # noqa: E402
 
 NAN, INF = float("nan"), float("inf")
 QRELS: list[tuple[Any, ...]] = [("q1", "d1", 1.0), ("q2", "d2", 2.0)]
@@ -142,7 +142,7 @@ def test_steelyard_missing_on_the_workers(spark, monkeypatch):
         frame = spark.createDataFrame([("{}",)], "tally string")
         return map_in_arrow(frame, importing(module), "tally string")
 
-    monkeypatch.setattr("steelyard.spark.scores.MOST_JUDGMENTS", -1)
+    monkeypatch.setattr("steelyard.spark.evaluation.MOST_JUDGMENTS", -1)
     result = evaluated(spark)
     monkeypatch.setattr(SparkScores, "_shuffled", lambda self: frame_importing("steelyard"))
     with pytest.raises(PackageError, match="steelyard is not installed in the Python of the workers"):

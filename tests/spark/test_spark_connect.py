@@ -23,7 +23,7 @@ from pyspark.sql import SparkSession
 from spark_data import in_spark, judgments, run
 import steelyard as sy
 import steelyard.spark
-from steelyard.spark import scan, scores
+from steelyard.spark import evaluation, scan
 
 spark = SparkSession.builder.remote("local[2]").config("spark.sql.shuffle.partitions", "2").getOrCreate()
 assert "connect" in type(spark).__module__
@@ -33,13 +33,13 @@ here = sy.evaluate(qrels, listed, measures)
 for way in ("in place", "exchanged", "shuffled"):
     if way == "exchanged":
         scan.RunScan._found_in_place = lambda *_: None
-    scores.MOST_JUDGMENTS = -1 if way == "shuffled" else 10**7
+    evaluation.MOST_JUDGMENTS = -1 if way == "shuffled" else 10**7
     there = steelyard.spark.evaluate(spark, *frames, measures)
     assert there.means == here.means and there.coverage.counts() == here.coverage.counts(), way
     values = {row["query_id"]: row["AP"] for row in there.per_query.collect()}
     assert values == dict(here.per_query.select("query_id", "AP").iter_rows()), way
     there.unpersist()
-scores.MOST_JUDGMENTS = 10**7
+evaluation.MOST_JUDGMENTS = 10**7
 both = {"one": frames[1], "two": in_spark(spark, run(3))}
 comparison = steelyard.spark.compare(spark, frames[0], both, "AP")
 assert comparison.leaderboard["AP"].max() >= here.means["AP"]

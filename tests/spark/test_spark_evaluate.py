@@ -25,7 +25,7 @@ import_peer("pyspark")
 pytestmark = pytest.mark.spark
 
 import steelyard.spark  # noqa: E402
-from steelyard.spark import scores as spark_scores  # noqa: E402
+from steelyard.spark import evaluation as spark_evaluation  # noqa: E402
 from steelyard.spark.rows import by_query  # noqa: E402
 from steelyard.spark.scan import RunScan  # noqa: E402
 
@@ -64,7 +64,7 @@ def way(request, monkeypatch):
     elif request.param == "exchanged":
         monkeypatch.setattr(RunScan, "_found_in_place", lambda *_: None)
     else:
-        monkeypatch.setattr("steelyard.spark.scores.MOST_JUDGMENTS", -1)
+        monkeypatch.setattr("steelyard.spark.evaluation.MOST_JUDGMENTS", -1)
     return request.param
 
 
@@ -222,8 +222,8 @@ def test_run_with_other_queries(spark, way):
 
 
 def test_more_judged_queries_than_the_limit_for_sending(spark, monkeypatch):
-    monkeypatch.setattr("steelyard.spark.scores.MOST_JUDGMENTS", -1)
-    monkeypatch.setattr("steelyard.spark.scores.SENT_QUERIES", 0)
+    monkeypatch.setattr("steelyard.spark.evaluation.MOST_JUDGMENTS", -1)
+    monkeypatch.setattr("steelyard.spark.evaluation.SENT_QUERIES", 0)
     assert_same(spark, judgments(1), run(2), SOME)
 
 
@@ -231,7 +231,7 @@ def test_rows_of_queries_without_judgments_are_not_shuffled(spark, monkeypatch):
     listed = pl.DataFrame({"query_id": ["q1", *["z"] * 500], "doc_id": "d", "score": 1.0})
     result = steelyard.spark.evaluate(spark, {"q1": ["d"]}, in_spark(spark, listed), "RR")
     shuffled = []
-    monkeypatch.setattr(spark_scores, "by_query", lambda *frames: shuffled.append(by_query(*frames)) or shuffled[0])
+    monkeypatch.setattr(spark_evaluation, "by_query", lambda *frames: shuffled.append(by_query(*frames)) or shuffled[0])
     result._shuffled()
     assert sorted(row["query_id"] for row in shuffled[0].select("query_id").collect()) == ["q1", "q1", "z"]
 

@@ -92,7 +92,7 @@ def test_mistakes_with_several_runs(spark, monkeypatch):
         steelyard.spark.compare(spark, qrels, [frame], "RR")
     with pytest.raises(InputError, match="predicted is not available on Spark"):
         steelyard.spark.compare(spark, qrels, {"a": frame}, "RR", predicted=qrels)
-    monkeypatch.setattr("steelyard.spark.scores.MOST_JUDGMENTS", 0)
+    monkeypatch.setattr("steelyard.spark.evaluation.MOST_JUDGMENTS", 0)
     with pytest.raises(InputError, match="more than .* judgments; evaluate the runs one by one"):
         steelyard.spark.compare(spark, qrels, {"a": frame}, "RR")
 
@@ -123,7 +123,7 @@ def test_fused_runs(spark, method, chosen):
 
 
 def test_all_comb_methods_and_ranked_lists_fuse_on_a_worker():
-    from steelyard.spark.lists import FuseLists
+    from steelyard.spark.lists import fused_lists
 
     names = ("a", "b", "c")
     listed = {name: run(seed, repeats=False).drop_nulls("doc_id") for name, seed in zip(names, (2, 3, 4), strict=True)}
@@ -141,8 +141,9 @@ def test_all_comb_methods_and_ranked_lists_fuse_on_a_worker():
             for place, each in enumerate(listed.values())
         ]
     ).sort("query_id")
+    batches = block.cast({"kind": pl.Int8}).to_arrow().to_batches()
     for method in ("combsum", "combmnz", "combanz", "combmax", "combmin", "combmed", "rrf", "borda", "condorcet"):
-        out = pl.concat([pl.from_arrow(part) for part in FuseLists(names, chosen={"method": method}).result(block)])
+        out = pl.concat([pl.from_arrow(part) for part in fused_lists(iter(batches), names, {"method": method})])
         here = sy.fuse({name: sy.Run(each) for name, each in listed.items()}, method).table
         assert sorted(out.rows()) == sorted(here.select("query_id", "doc_id", "score").rows())
 
@@ -174,8 +175,8 @@ def test_pool(spark, budget):
 
 
 def test_means_on_the_cluster(spark, monkeypatch):
-    monkeypatch.setattr("steelyard.spark.scores.MOST_JUDGMENTS", -1)
-    monkeypatch.setattr("steelyard.spark.scores.MOST_QUERIES", 10)
+    monkeypatch.setattr("steelyard.spark.evaluation.MOST_JUDGMENTS", -1)
+    monkeypatch.setattr("steelyard.spark.evaluation.MOST_QUERIES", 10)
     qrels, measures = judgments(1), ["nDCG@10", "GMAP", "NumRet", "Accuracy"]
     there = steelyard.spark.evaluate(spark, in_spark(spark, qrels), in_spark(spark, RUNS["one"]), measures)
     here = sy.evaluate(qrels, RUNS["one"], measures)

@@ -14,8 +14,8 @@ from spark_data import judgments, run
 import steelyard as sy
 from needs import import_peer
 from same_hits import same_hits
-from steelyard.alignment.frames import scan_frame
 from steelyard.alignment.hits import Hits, Ordering
+from steelyard.alignment.scans import scan_frame
 
 import_peer("pyspark")
 pa = import_peer("pyarrow")
@@ -31,7 +31,7 @@ from steelyard.spark.blocks import (  # noqa: E402
     unpack_judged,
     unpack_rows,
 )
-from steelyard.spark.tasks import FindStretches, PackRows, RankInPlace, RankPackedRows, Task  # noqa: E402
+from steelyard.spark.tasks import Task  # noqa: E402
 
 ORDERINGS = (
     Ordering(),
@@ -69,18 +69,18 @@ def found_hits(task: Task, out: list[Any], size: int, number: int = 0) -> Hits:
 
 
 def by_exchange(task: Task, parts: list[pl.DataFrame], batch: int, buckets: int) -> list[Any]:
-    pack = PackRows(**vars(task), buckets=buckets)
+    pack = replace(task, buckets=buckets).pack
     packed = [out for part in parts for out in pack(iter(batches(part, batch)))]
     reducers: list[list[Any]] = [[], []]
     for out in packed:
         for place in range(out.num_rows):
             reducers[out.column("bucket")[place].as_py() % 2].append(out[place : place + 1])
-    rank = RankPackedRows(**vars(task))
+    rank = task.rank_packed
     return [out for reducer in reducers for out in rank(iter(reducer))]
 
 
 def in_place(task: Task, parts: list[pl.DataFrame], batch: int) -> list[Any]:
-    rank = RankInPlace(**vars(task))
+    rank = task.rank_in_place
     return [out for part in parts for out in rank(iter(batches(part, batch)))]
 
 
@@ -119,10 +119,10 @@ def test_lists_with_ranks_and_tokens(batch):
 
 def test_rows_that_are_faulty_or_of_other_queries_are_reported():
     qrels, listed = (sy.Qrels({"q1": ["a"]}), pl.DataFrame({"query_id": ["q1", "x"], "doc_id": "a", "score": 1.0}))
-    task = PackRows(pack_judged(qrels.judged), ("score",), False, (Ordering(),), False)
+    task = Task(pack_judged(qrels.judged), ("score",), False, (Ordering(),), False)
     for rows, others, faulty in ((listed, ["x"], False), (listed[:1].with_columns(faulty=True), [], True)):
         rows = rows if "faulty" in rows.columns else rows.with_columns(faulty=pl.lit(False))
-        seen = [row["seen"] for out in task(iter(batches(rows, 10))) for row in out.to_pylist() if row["seen"]]
+        seen = [row["seen"] for out in task.pack(iter(batches(rows, 10))) for row in out.to_pylist() if row["seen"]]
         found = [unpack_arrays(each) for each in seen]
         assert [(json.loads(each["others"].tobytes()), bool(each["faulty"])) for each in found] == [(others, faulty)]
 
@@ -156,10 +156,10 @@ def test_workers_find_faulty_rows_that_spark_did_not_mark(row, faulty):
 def test_queries_without_judgments_are_reported_once_per_partition_and_only_if_they_are_few(monkeypatch):
     listed = pl.DataFrame({"query_id": [f"x{n % 7}" for n in range(100)], "doc_id": "a", "score": 1.0})
     rows = batches(listed.with_columns(faulty=pl.lit(False)), 10)
-    task = PackRows(pack_judged(sy.Qrels({"q1": ["a"]}).judged), ("score",), False, (Ordering(),), False, 10)
+    task = Task(pack_judged(sy.Qrels({"q1": ["a"]}).judged), ("score",), False, (Ordering(),), False, 10)
     for most, expected in ((7, [f"x{n}" for n in range(7)]), (6, [])):
         monkeypatch.setattr("steelyard.spark.tasks.MOST_OTHERS", most)
-        found = [unpack_arrays(row["seen"]) for out in task(iter(rows)) for row in out.to_pylist()]
+        found = [unpack_arrays(row["seen"]) for out in task.pack(iter(rows)) for row in out.to_pylist()]
         assert sorted(query for each in found for query in json.loads(each["others"].tobytes())) == expected
         assert any(each["many"] for each in found) == (most < 7)
 
@@ -167,8 +167,8 @@ def test_queries_without_judgments_are_reported_once_per_partition_and_only_if_t
 def test_stretches_of_adjacent_rows_are_found_but_for_the_first_and_the_last():
     qrels = sy.Qrels({f"q{number}": ["a"] for number in range(10)})
     rows = pl.DataFrame({"query_id": [f"q{number // 2 % 10}" for number in range(50)]})
-    task = FindStretches(pack_judged(qrels.judged), ("score",), False, (Ordering(),), False, 50)
-    (out,) = list(task(iter(batches(rows, 10))))
+    task = Task(pack_judged(qrels.judged), ("score",), False, (Ordering(),), False, 50)
+    (out,) = list(task.find_stretches(iter(batches(rows, 10))))
     assert unpack_arrays(out.to_pylist()[0]["seen"])["query"].tolist() == [n % 10 for n in range(1, 24)]
 
 
@@ -179,8 +179,8 @@ def test_a_partition_is_given_up(monkeypatch, split, edge):
     qrels = sy.Qrels({f"q{number}": ["a"] for number in range(10)})
     queries = [f"q{number // 3 % 10}" for number in range(300)]
     rows = pl.DataFrame({"query_id": queries, "doc_id": "a", "score": 1.0, "faulty": False})
-    task = RankInPlace(pack_judged(qrels.judged), ("score",), False, (Ordering(),), False, 30)
-    out = [row for part in task(iter(batches(rows, 30))) for row in part.to_pylist()]
+    task = Task(pack_judged(qrels.judged), ("score",), False, (Ordering(),), False, 30)
+    out = [row for part in task.rank_in_place(iter(batches(rows, 30))) for row in part.to_pylist()]
     assert "mixed" in unpack_arrays(out[-1]["seen"])
 
 

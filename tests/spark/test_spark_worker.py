@@ -11,6 +11,7 @@ import steelyard as sy
 from needs import import_peer
 from steelyard.dialects import dialect
 from steelyard.evaluation import Lengths, named_measures
+from steelyard.measures.compute import QrelsTraits
 from steelyard.options import Options
 
 import_peer("pyspark")
@@ -92,7 +93,7 @@ def test_tallies_add_up_in_any_order():
     one = EvaluationTally(
         counts={"queries": 2},
         lengths=Lengths(5, 1, 2, 3),
-        lowest_grade=0.5,
+        traits=QrelsTraits(lowest_positive=0.5),
         faults={Kind.NO_GRADE: Fault(2, ["b", "c"])},
         missing=[(9, "x")],
         judged=[(9, "x")],
@@ -116,7 +117,7 @@ def test_tallies_add_up_in_any_order():
         == EvaluationTally(
             counts={"queries": 3},
             lengths=Lengths(5, 1, 3, 4),
-            lowest_grade=0.5,
+            traits=QrelsTraits(lowest_positive=0.5),
             retrieved=["D1", "D2"],
             known=["d1"],
             faults={Kind.NO_GRADE: Fault(3, ["a", "b", "c"])},

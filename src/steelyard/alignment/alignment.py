@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import compress, islice
 from pathlib import Path
@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from steelyard.alignment.hits import Bools, Floats, Hits, Ints, JudgedDocs, Ordering, Remembers
-from steelyard.alignment.ranges import Ranges, RetrievedRanges
+from steelyard.alignment.hits import Bools, Floats, Hits, Ints, JudgedDocs, Ordering, Remembers, Repeats
+from steelyard.alignment.ranges import Ranges
 from steelyard.alignment.ranking import first_of_group
-from steelyard.alignment.scans import ScannedRun, scan_file, scan_mapping
+from steelyard.alignment.scans import ScannedRun, scan_file, scan_frame, scan_mapping
 from steelyard.errors import InputError
 from steelyard.io.files import is_stream, read_head, run_name
 from steelyard.io.trec import trec_scores
@@ -41,45 +41,19 @@ class Judged(Remembers):
     highest: float | None = None
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Repeats:
-    """Repeated documents: the query and the rank of each.
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Alignment(Hits, Remembers):
+    """The hits of a run, with the grade of each, and per query the judged grades.
 
-    `held`: each has a rank of its own in the list; otherwise it was removed, and the rank is the first.
-    """
-
-    query: Ints
-    rank: Ints
-    held: bool = True
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Alignment(Remembers):
-    """Per query the number of retrieved documents, per hit its rank and grade, per query the judged grades.
-
-    A hit is a judged document that was retrieved. Hits are sorted by query and rank, and no document is a hit twice.
-    Only hits have ranks, so an alignment is small whatever the size of the run. `tie_first` and `tie_size` give the
-    ranks of a hit's group of equal scores. `judged_only`: unjudged documents were removed from the lists.
+    A hit is a judged document that was retrieved; no document is a hit twice. Only hits have ranks, so an alignment is
+    small whatever the size of the run. `judged_only`: unjudged documents were removed from the lists.
     """
 
     queries: Sequence[str]
-    retrieved: Ints
-    answered: Bools
-    top_score: Floats
-    query: Ints
-    rank: Ints
     grade: Floats
-    doc: Ints
-    tie_first: Ints
-    tie_size: Ints
     judged: Judged
     targets: Targets
-    repeats: Repeats
     doc_ids: Sequence[str] = ()
-    near_repeats: Repeats | None = None
-    tokens_through: Ints | None = None
-    ranges: RetrievedRanges | None = None
-    seconds: Floats | None = None
     judged_only: bool = False
 
     @property
@@ -143,18 +117,11 @@ class Alignment(Remembers):
         return starts_of(self.query, self.size)
 
     def best_first(self, gains: Floats, times: Ints | None = None) -> tuple[Ints, Ints, Floats]:
-        """The ideal list of each query: judged documents by gain, best first, as (query, rank, gain).
-
-        `times` is how often each judged document is in it, by default once.
-        """
+        """The ideal list of each query: judged documents, each `times` (or once), as `ranked_by` gives them."""
         query = self.judged.query
         if times is not None:
             query, gains = np.repeat(query, times), np.repeat(gains, times)
-        return _ranked_by(query, gains, self.size)
-
-    def found_best_first(self, gains: Floats, chosen: Bools) -> tuple[Ints, Ints, Floats]:
-        """The chosen hits of each query by gain, best first, as (query, rank, gain)."""
-        return _ranked_by(self.query[chosen], gains[chosen], self.size)
+        return ranked_by(query, gains, self.size)
 
     def target_counts(self, rel: float = 1) -> Floats:
         """|T|: the number of targets of each query that some document satisfies."""
@@ -294,22 +261,15 @@ class MissingDataError(Exception):
         self.what = what
 
 
-_SHARED = tuple({field.name for field in fields(Hits)} & {field.name for field in fields(Alignment)})
-"""The fields of an alignment that are those of the hits."""
-
-
 def join(qrels: Qrels, hits: Hits) -> Alignment:
     """The alignment of qrels with the ranks of their documents."""
-    near = None if hits.near_query is None or hits.near_rank is None else Repeats(hits.near_query, hits.near_rank)
     return Alignment(
-        **{name: getattr(hits, name) for name in _SHARED},
+        **vars(hits),
         queries=qrels.judged.query_ids,
         grade=qrels.grades[hits.doc],
         judged=qrels.once("judged", lambda: Judged(qrels.doc_query, qrels.grades)),
         targets=qrels.targets,
-        repeats=Repeats(hits.repeat_query, hits.repeat_rank),
         doc_ids=qrels.judged.doc_ids,
-        near_repeats=near,
     )
 
 
@@ -327,7 +287,8 @@ def starts_of(query: Ints, size: int) -> Ints:
     return starts
 
 
-def _ranked_by(query: Ints, gains: Floats, size: int) -> tuple[Ints, Ints, Floats]:
+def ranked_by(query: Ints, gains: Floats, size: int) -> tuple[Ints, Ints, Floats]:
+    """The entries of each of `size` queries by gain, best first, as (query, rank, gain)."""
     if not np.all((query[1:] > query[:-1]) | ((query[1:] == query[:-1]) & (gains[1:] <= gains[:-1]))):
         top = gains.max()
         if gains.min() >= 0 and top < _MOST_WHOLE_GAIN and np.all(gains == np.floor(gains)):
@@ -364,8 +325,6 @@ class Aligned:
 
     alignment: Alignment
     name: str
-    run_only_queries: int
-    run_only_examples: tuple[str, ...]
     notes: tuple[Note, ...]
     again: Callable[[Ordering], Alignment]
     first_scores: tuple[tuple[float, ...], ...] = ()
@@ -414,8 +373,7 @@ def align(qrels: Qrels, run: Any, ordering: Ordering, name: str | None = None) -
     def again(other: Ordering) -> Alignment:
         return align(qrels, run, other, name).alignment
 
-    run_only = hits.run_only_queries, hits.run_only_examples
-    return Aligned(join(qrels, hits), label or "run", *run_only, notes, again, first, ordered)
+    return Aligned(join(qrels, hits), label or "run", notes, again, first, ordered)
 
 
 def _lists_of(rows: Iterable[tuple[str, float | None]]) -> tuple[tuple[float, ...], ...]:
@@ -445,8 +403,6 @@ def _scan_run(run: Run, judged: JudgedDocs, ordering: Ordering, ranges: Ranges |
     if run.mapping is not None and run.tokens is None and run.texts is None and ranges is None:
         hits = scan_mapping(run.mapping, judged, ordering)
     if hits is None:
-        from steelyard.alignment.frames import scan_frame
-
         hits = scan_frame(run, judged, ordering, ranges)
     if run.seconds is None:
         return hits

@@ -49,10 +49,7 @@ class Remembers:
     """What is made of an object's values alone is made once, and shared by all runs."""
 
     def once(self, key: Any, make: Callable[[], _T]) -> _T:
-        """What `make` returns, made once per key; an array is not to be changed.
-
-        Another thread may make it too, and one of the two is kept.
-        """
+        """What `make` returns, made once per key (one result of several threads is kept); arrays cannot be changed."""
         cache: dict[Any, _T] = self.__dict__.setdefault("_known", {})
         if key not in cache:
             value = make()
@@ -78,6 +75,18 @@ class JudgedDocs(Remembers):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
+class Repeats:
+    """Repeated documents: the query and the rank of each.
+
+    `held`: each has a rank of its own in the list; otherwise it was removed, and the rank is the first.
+    """
+
+    query: Ints
+    rank: Ints
+    held: bool = True
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Hits:
     """The ranks of the judged documents in a run.
 
@@ -85,11 +94,10 @@ class Hits:
     `answered`, whether the run has the query at all; `top_score`, the best score (NaN if there is none). Per hit,
     sorted by query and rank: `query`, its query; `doc`, its index in JudgedDocs.doc_ids; `rank`, from 1; and its group
     of equal scores: `tie_first`, the first rank of the group, and `tie_size`, its number of documents (1 without
-    ties). Per repeated document, sorted in the same way: `repeat_query`, `repeat_rank` (its rank; under `collapse`
-    the rank of its first occurrence). Queries that only the run has are counted. `tags` are the tags of a TREC file,
-    in its order. If the run has them: `tokens_through`, per hit, the tokens of the list down to it; `seconds`, per
-    query; `near_query` and `near_rank`, documents whose text nearly repeats an earlier one's; `ranges`, where each
-    retrieved chunk is in its document.
+    ties). `repeats`, sorted in the same way, have under `collapse` the rank of the first occurrence. Queries that only
+    the run has are counted. `tags` are the tags of a TREC file, in its order. If the run has them: `tokens_through`,
+    per hit, the tokens of the list down to it; `seconds`, per query; `near_repeats`, documents whose text nearly
+    repeats an earlier one's; `ranges`, where each retrieved chunk is in its document.
     """
 
     retrieved: Ints
@@ -100,13 +108,11 @@ class Hits:
     rank: Ints
     tie_first: Ints
     tie_size: Ints
-    repeat_query: Ints
-    repeat_rank: Ints
+    repeats: Repeats
     run_only_queries: int = 0
     run_only_examples: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     tokens_through: Ints | None = None
     seconds: Floats | None = None
-    near_query: Ints | None = None
-    near_rank: Ints | None = None
+    near_repeats: Repeats | None = None
     ranges: RetrievedRanges | None = None

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import os
 
-from steelyard.alignment.ahead import read_ahead
-from steelyard.native import kernel_options
+from steelyard.native import kernel_options, read_ahead
 
 
 def start_reading(arguments: list[str]) -> None:

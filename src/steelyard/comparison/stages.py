@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from steelyard.alignment.alignment import Alignment, Repeats, align, starts_of
-from steelyard.alignment.frames import token_counts
-from steelyard.alignment.hits import Floats
+from steelyard.alignment.alignment import Alignment, align, starts_of
+from steelyard.alignment.hits import Floats, Repeats
 from steelyard.alignment.ranking import ranked_rows
+from steelyard.alignment.scans import token_counts
 from steelyard.checks import text_value
 from steelyard.comparison.compare import slice_values
 from steelyard.comparison.slices import column_values, in_order, slice_labels

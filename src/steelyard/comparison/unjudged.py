@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.alignment.alignment import Alignment, sums
-from steelyard.alignment.frames import row_hashes
+from steelyard.alignment.scans import row_hashes
 from steelyard.alignment.hits import Bools, Floats, Ints
 from steelyard.errors import MeasureError
 from steelyard.lazy import polars as pl

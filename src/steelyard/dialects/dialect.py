@@ -68,7 +68,7 @@ class Dialect:
             return {}
         by_measure = {}
         for key, measure in measures.items():
-            inner = parse(measure.parameters["of"]) if "of" in measure.parameters else measure
+            inner = measure.inner
             with_gain = f"{inner.name}(gain={inner.parameters.get('gain')})"
             names = {inner.name, f"{inner.name}@" if inner.cutoff else "", with_gain}
             order = next((order for order in self.orders if names & set(order["measures"])), None)

@@ -7,7 +7,7 @@ from typing import Any
 
 from steelyard.dialects import Dialect
 from steelyard.dialects import dialect as dialect_of
-from steelyard.measures.grammar import Measure, as_text, parse
+from steelyard.measures.grammar import Measure, as_text
 from steelyard.measures.registry import SHARED_CLAUSES, TARGET_CLAUSES, Definition
 
 _CLAUSE = re.compile(r"(\w+)(?:=(\{.*?\}|[^:]+))?: (.*)", re.DOTALL)
@@ -44,7 +44,7 @@ def explain(measure: str | Measure, dialect: str | Dialect = "steelyard") -> Exp
     formula, clauses, edges = sections(definition)
     of = {}
     if "of" in parsed.parameters:
-        inner = parse(parsed.parameters["of"])
+        inner = parsed.inner
         inner_formula, inner_clauses, _ = sections(inner.definition)
         of = {"of": [f"{inner.name}: {inner.definition.headline}", *inner_formula, *_in_force(inner, inner_clauses)]}
     policies = chosen.options_of(parsed).meanings().items()

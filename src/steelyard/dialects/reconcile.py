@@ -139,17 +139,13 @@ def reconcile(
     table = _RunValues(Qrels.of(qrels), Run.of(run))
     metrics = [measures] if isinstance(measures, str) else list(measures)
     readings = {metric: {d.name: Reading.of(d, d.measure(metric)) for d in chosen} for metric in metrics}
-    values = {
-        metric: {name: table.mean(reading) for name, reading in by_dialect.items()}
-        for metric, by_dialect in readings.items()
-    }
-    disagreements = [
-        disagreement
-        for metric, by_dialect in readings.items()
-        for left, right in combinations(by_dialect.values(), 2)
-        if (disagreement := _disagreement(metric, left, right, table, most)) is not None
-    ]
-    return Reconciliation(table.run.name, readings, values, tuple(disagreements))
+    values: dict[str, dict[str, float]] = {}
+    disagreements: list[Disagreement | None] = []
+    for metric, by_dialect in readings.items():
+        values[metric] = {name: table.mean(reading) for name, reading in by_dialect.items()}
+        pairs = combinations(by_dialect.values(), 2)
+        disagreements += [_disagreement(metric, left, right, table, most) for left, right in pairs]
+    return Reconciliation(table.run.name, readings, values, tuple(filter(None, disagreements)))
 
 
 class _RunValues(Remembers):
@@ -225,18 +221,15 @@ def _lines(disagreement: Disagreement, values: dict[str, float]) -> list[str]:
     left, right = disagreement.left, disagreement.right
     gap = values[right] - values[left]
     lines = [f"  {left} and {right} differ on {counted(disagreement.differing, 'query', 'queries')}:"]
-    without_effect = []
-    for clause in disagreement.clauses:
-        if abs(clause.effect) <= SAME:
-            without_effect.append(f"{clause.name} ({clause.left}, {clause.right})")
-            continue
+    effective = [clause for clause in disagreement.clauses if abs(clause.effect) > SAME]
+    for clause in effective:
         lines.append(f"    {clause.name}: {clause.left} in {left}, {clause.right} in {right}")
         lines.append(f"      alone it changes the mean by {clause.effect:+.6f}")
-    effects = [clause.effect for clause in disagreement.clauses if abs(clause.effect) > SAME]
-    interaction = gap - sum(effects)
+    interaction = gap - sum(clause.effect for clause in effective)
     together = len(disagreement.clauses) > 1 and abs(interaction) > SAME
     if together:
         lines.append(f"    together they change it by {gap:+.6f}, {interaction:+.6f} of it by their interaction")
+    without_effect = [f"{c.name} ({c.left}, {c.right})" for c in disagreement.clauses if c not in effective]
     if without_effect:
         # With an interaction, a clause may matter only beside another one.
         lines.append(f"    without effect {'alone' if together else 'here'}: {', '.join(without_effect)}")

@@ -11,9 +11,9 @@ import numpy as np
 import polars as pl
 
 from steelyard.alignment.alignment import Alignment, join
-from steelyard.alignment.frames import scores_of
-from steelyard.alignment.hits import Bools, Floats, Hits, Ints, Ordering
+from steelyard.alignment.hits import Bools, Floats, Hits, Ints, Ordering, Repeats
 from steelyard.alignment.ranking import best_first, group_starts, ranked_rows
+from steelyard.alignment.scans import scores_of
 from steelyard.errors import InputError
 from steelyard.native import kernel
 from steelyard.notes import Note, note
@@ -270,8 +270,7 @@ class JudgedPool:
             rank=rank[hit],
             tie_first=rank[starts[group]],
             tie_size=np.diff(starts, append=len(order))[group],
-            repeat_query=nothing,
-            repeat_rank=nothing,
+            repeats=Repeats(nothing, nothing),
         )
         return join(self.qrels, hits)
 

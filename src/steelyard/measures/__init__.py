@@ -14,8 +14,8 @@ __all__ = ["Measure", "definitions", "list_measures", "parse"]
 
 def __getattr__(name: str) -> Measure:
     for definition in definitions().values():
-        if name == definition.name or name in definition.aliases:
-            implied = definition.aliases.get(name, {})
+        implied = {definition.name: {}, **definition.aliases}.get(name)
+        if implied is not None:
             return Measure(definition, tuple(implied.items()), stated=frozenset(implied))
     raise AttributeError(f"unknown measure {name!r}; steelyard.list_measures() lists all measures.")
 

@@ -97,10 +97,7 @@ def recall(
 def _mean_f(
     a: Alignment, k: int | None, beta: float, rel: float, denominator: PrecisionOver, per: Per, cap: bool
 ) -> Floats:
-    """Per document F is a multiple of the number found, so that it is linear.
-
-    Per target it is averaged over the possible contents of the first ranks of the split group.
-    """
+    """F is linear per document; per target it is averaged over what the first ranks of the split group may contain."""
     if per == "document":
         return f_measure(tie_groups.over_orders(a), k, beta, rel, denominator, per, cap)
     states = tie_groups.contents(a, k, rel)

@@ -63,7 +63,7 @@ from steelyard.measures.compute import (
     summary,
     values,
 )
-from steelyard.measures.grammar import Measure, parse, with_rel
+from steelyard.measures.grammar import Measure, with_rel
 from steelyard.measures.registry import definitions
 
 MOST_GRADINGS = 4096  # The most gradings of a query that are tried if there is no better way to find exact bounds.
@@ -502,7 +502,7 @@ def _counted(case: Case) -> Bounds:
 
 
 def _counted_measure(measure: Measure) -> Measure:
-    return with_rel(parse(measure.parameters["of"]), measure.parameters["rel"])
+    return with_rel(measure.inner, measure.parameters["rel"])
 
 
 def _parts(measure: Measure) -> list[Measure]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 
 import numpy as np
@@ -49,10 +49,7 @@ _MISSING_DATA = {
 
 
 def values(measure: Measure, a: Alignment, expected: bool = False) -> Floats:
-    """One number per query; NaN if the measure does not apply to the query.
-
-    `expected` averages over all orders of tied documents, for the measures that can.
-    """
+    """One number per query, NaN if the measure does not apply; `expected`: the mean over all orders of ties."""
     function = measure.definition.function
     if expected:
         how = measure.definition.expected
@@ -120,9 +117,10 @@ def how_summarised(measure: Measure) -> str:
 
 @dataclass(frozen=True)
 class QrelsTraits:
-    """What the qrels have: lowest and highest grade, any grade 0, targets, queries without a relevant document."""
+    """What the qrels have: their lowest grade, lowest above 0 and highest, a grade 0, targets, unanswerable queries."""
 
     lowest: float = inf
+    lowest_positive: float = inf
     highest: float = -inf
     zeros: bool = False
     targets: bool = False
@@ -132,16 +130,20 @@ class QrelsTraits:
     def of(cls, a: Alignment, measures: Mapping[str, Measure]) -> QrelsTraits:
         """The traits of the qrels of an alignment; targets are looked for only if a measure counts them."""
         grade = a.judged.grade
-        lowest, highest, zeros = a.judged.once(
-            "traits", lambda: (float(grade.min(initial=inf)), float(grade.max(initial=-inf)), bool(np.any(grade == 0)))
-        )
+
+        def of_grades() -> QrelsTraits:
+            lowest, positive = (float(some.min(initial=inf)) for some in (grade, grade[grade > 0]))
+            return cls(lowest, positive, float(grade.max(initial=-inf)), bool(np.any(grade == 0)))
+
         targets = bool(_over_targets(measures)) and has_named_targets(a)
-        return cls(lowest, highest, zeros, targets, unanswerable=bool(np.any(a.above_zero == 0)))
+        unanswerable = bool(np.any(a.above_zero == 0))
+        return replace(a.judged.once("traits", of_grades), targets=targets, unanswerable=unanswerable)
 
     def __add__(self, other: QrelsTraits) -> QrelsTraits:
         """The traits of two parts of the qrels together."""
         return QrelsTraits(
             lowest=min(self.lowest, other.lowest),
+            lowest_positive=min(self.lowest_positive, other.lowest_positive),
             highest=max(self.highest, other.highest),
             zeros=self.zeros or other.zeros,
             targets=self.targets or other.targets,

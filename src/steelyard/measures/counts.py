@@ -12,17 +12,15 @@ from steelyard.errors import MeasureError
 from steelyard.measures.binary import share
 from steelyard.measures.compute import values
 from steelyard.measures.grammar import parse, with_rel
-from steelyard.measures.registry import Weights, measure, summed
+from steelyard.measures.registry import Weights, fixed, measure, summed
 
 
-@measure(
+@fixed(
     "Confusion",
     aliases=("ConfusionRate", "confusion_rate"),
     better="less",
     tail=False,
-    needs_relevant=False,
     needs="distractors",
-    bounded="fixed",
     expected="linear",
 )
 def confusion(
@@ -40,7 +38,7 @@ def confusion(
     return share(distractors, a.returned(k) if denominator == "retrieved" else a.judged_per_query(a.judged.grade < 0))
 
 
-@measure("Judged", tail=False, needs_relevant=False, bounded="fixed", expected="linear")
+@fixed("Judged", tail=False, expected="linear")
 def judged(a: Alignment, k: int | None = None) -> Floats:
     """Share of the first k that is judged, whatever the grade.
 
@@ -50,9 +48,7 @@ def judged(a: Alignment, k: int | None = None) -> Floats:
     return share(a.per_query(a.within(k)), a.different(k))
 
 
-@measure(
-    "Unjudged", aliases=("Hole",), better="less", tail=False, needs_relevant=False, bounded="fixed", expected="linear"
-)
+@fixed("Unjudged", aliases=("Hole",), better="less", tail=False, expected="linear")
 def unjudged(a: Alignment, k: int | None = None, denominator: Literal["retrieved", "k"] = "retrieved") -> Floats:
     """Share of the first k that is unjudged.
 
@@ -66,13 +62,13 @@ def unjudged(a: Alignment, k: int | None = None, denominator: Literal["retrieved
     return blank / k if denominator == "k" and k is not None else share(blank, a.different(k))
 
 
-@summed("NumRet", aliases=("num_ret",), high=np.inf, tail=False, bounded="fixed", expected="same")
+@summed("NumRet", aliases=("num_ret",), tail=False, bounded="fixed", expected="same")
 def num_ret(a: Alignment) -> Floats:
     """Number of retrieved documents, summed over queries."""
     return a.returned()
 
 
-@summed("NumRel", aliases=("num_rel",), high=np.inf, empty=np.nan, bounded="additive", expected="same")
+@summed("NumRel", aliases=("num_rel",), empty=np.nan, bounded="additive", expected="same")
 def num_rel(a: Alignment, rel: float = 1, queries: Literal["judged", "answered"] = "judged") -> Floats:
     """Number of documents judged relevant, summed over queries.
 
@@ -82,15 +78,7 @@ def num_rel(a: Alignment, rel: float = 1, queries: Literal["judged", "answered"]
     return np.where(a.answered, a.relevant(rel), 0.0) if queries == "answered" else a.relevant(rel)
 
 
-@summed(
-    "NumRelRet",
-    aliases=("num_rel_ret",),
-    cutoff="optional",
-    better="more",
-    high=np.inf,
-    bounded="additive",
-    expected="linear",
-)
+@summed("NumRelRet", aliases=("num_rel_ret",), cutoff="optional", better="more", bounded="additive", expected="linear")
 def num_rel_ret(a: Alignment, k: int | None = None, rel: float = 1) -> Floats:
     """Number of relevant documents retrieved (in the first k), summed over queries."""
     return a.per_query((a.grade >= rel) * a.within(k))
@@ -102,7 +90,7 @@ def found(a: Alignment, k: int | None = None, rel: float = 1) -> Floats:
     return num_rel_ret(a, k, rel)
 
 
-@summed("NumQ", aliases=("num_q",), empty=1.0, bounded="fixed", expected="same")
+@summed("NumQ", aliases=("num_q",), high=1.0, empty=1.0, bounded="fixed", expected="same")
 def num_q(a: Alignment, queries: Literal["judged", "answered"] = "judged") -> Floats:
     """Number of queries: 1 each, summed.
 
@@ -112,7 +100,7 @@ def num_q(a: Alignment, queries: Literal["judged", "answered"] = "judged") -> Fl
     return a.answered.astype(np.float64) if queries == "answered" else np.ones(a.size)
 
 
-@measure("Repeats", better="less", tail=False, needs_relevant=False, bounded="fixed")
+@fixed("Repeats", better="less", tail=False)
 def repeats(a: Alignment, k: int | None = None, near: bool | None = None) -> Floats:
     """Share of the first k that repeat an earlier document of the list, or (with texts) nearly repeat it.
 
@@ -169,17 +157,7 @@ def counted(
     return np.where(a.retrieved > 0, value, np.nan) if empty == "skip" else value
 
 
-@measure(
-    "Latency",
-    cutoff="none",
-    summary="stat",
-    better="less",
-    high=np.inf,
-    empty=np.nan,
-    needs_relevant=False,
-    bounded="fixed",
-    expected="same",
-)
+@fixed("Latency", cutoff="none", summary="stat", better="less", high=np.inf, empty=np.nan, expected="same")
 def latency(a: Alignment, stat: Literal["mean", "p50", "p95", "p99", "max"] = "mean") -> Floats:
     """Seconds per query, from the timings of the run. Lower is better.
 

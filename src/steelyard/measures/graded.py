@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from steelyard.alignment.alignment import Alignment, sums
+from steelyard.alignment.alignment import Alignment, ranked_by, sums
 from steelyard.alignment.hits import Floats, Ints
 from steelyard.errors import MeasureError
 from steelyard.measures.binary import Per, share
@@ -152,7 +152,8 @@ def ideal_dcg(
 
     def compute() -> Floats:
         if ideal == "found":
-            query, rank, best = a.found_best_first(gain_of(a.grade, gain, rel), a.within(k))
+            inside = a.within(k)
+            query, rank, best = ranked_by(a.query[inside], gain_of(a.grade, gain, rel)[inside], a.size)
         else:
             worth = gain_of(a.judged.grade, gain, rel)
             times = (worth > 0).astype(np.int64)

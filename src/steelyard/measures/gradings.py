@@ -16,10 +16,10 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from steelyard.alignment.alignment import Alignment, Judged, Repeats, Targets, starts_of
-from steelyard.alignment.hits import Bools, Floats, Ints
+from steelyard.alignment.alignment import Alignment, Judged, Targets, starts_of
+from steelyard.alignment.hits import Bools, Floats, Ints, Repeats
 from steelyard.measures.compute import values
-from steelyard.measures.grammar import Measure, parse
+from steelyard.measures.grammar import Measure
 
 ABSENT = 1 << 40  # The rank of a document that is not in a list.
 WORK = 1 << 25  # About how many documents all gradings of one call may have; every query has an equal part of it.
@@ -109,16 +109,14 @@ def grade_levels(a: Alignment) -> Floats:
 
 def is_fixed(measure: Measure) -> bool:
     """Whether no grading changes a measure."""
-    if measure.name == "Counted":
-        return is_fixed(parse(measure.parameters["of"]))
-    return measure.definition.bounded == "fixed"
+    return is_fixed(measure.inner) if measure.name == "Counted" else measure.definition.bounded == "fixed"
 
 
 def reads_zeros(measure: Measure) -> bool:
     """Whether a measure needs to know which documents are graded 0 rather than unjudged."""
     given = measure.parameters
     if measure.name == "Counted" and given["rel"] > 0:
-        return given["unjudged"] != "keep" or reads_zeros(parse(given["of"]))
+        return given["unjudged"] != "keep" or reads_zeros(measure.inner)
     return is_fixed(measure) or zero_counts(measure)
 
 
@@ -183,7 +181,7 @@ def graded(a: Alignment, query: Ints, virtual: Ints, rank: Ints, grade: Floats) 
     grades = np.concatenate([a.judged.grade[judged], grade])
     repeats = Repeats(repeat_of, a.repeats.rank[repeat], a.repeats.held)
     graded_docs = Judged(np.concatenate([judged_of, virtual]), grades, highest_judged(a))
-    return _untied(a, query, owner[order], ranks[order], docs[order], graded_docs, _own_targets(graded_docs), repeats)
+    return _untied(a, query, owner[order], ranks[order], docs[order], graded_docs, repeats)
 
 
 def graded_draws(
@@ -221,7 +219,6 @@ def graded_draws(
     number = np.empty(draws * width, dtype=np.int64)
     number[draw * width + at] = np.arange(len(at))
     shared = Judged(owner, grades.take(level), highest_judged(runs[0]))
-    targets = _own_targets(shared)
     query = np.tile(np.arange(size), draws)
     aligned = []
     for a, ranks in zip(bases, docs.ranks, strict=True):
@@ -231,7 +228,7 @@ def graded_draws(
         rank, document = rank.take(at), np.concatenate([a.doc, len(judged.query) + listed]).take(at)
         repeats = np.arange(draws)[:, None] * size + a.repeats.query
         repeated = Repeats(repeats.ravel(), np.tile(a.repeats.rank, draws), a.repeats.held)
-        aligned.append(_untied(a, query, owner, rank, number.take(draw * width + document), shared, targets, repeated))
+        aligned.append(_untied(a, query, owner, rank, number.take(draw * width + document), shared, repeated))
     return aligned
 
 
@@ -248,11 +245,11 @@ def _one_each(a: Alignment, query: Ints, rank: Ints, grade: float) -> Alignment:
     number, nothing = np.arange(len(query)), np.zeros(0, dtype=np.int64)
     repeats = Repeats(nothing, nothing, a.repeats.held)
     judged = Judged(number, np.full(len(query), grade), highest_judged(a))
-    return _untied(a, query, doc, rank[doc], doc, judged, _own_targets(judged), repeats)
+    return _untied(a, query, doc, rank[doc], doc, judged, repeats)
 
 
 def _untied(
-    a: Alignment, query: Ints, owner: Ints, rank: Ints, doc: Ints, judged: Judged, targets: Targets, repeats: Repeats
+    a: Alignment, query: Ints, owner: Ints, rank: Ints, doc: Ints, judged: Judged, repeats: Repeats
 ) -> Alignment:
     """The alignment with these queries of `a`, the hits and the judgments given, and no ties."""
     return Alignment(
@@ -267,7 +264,7 @@ def _untied(
         tie_first=rank,
         tie_size=np.ones_like(rank),
         judged=judged,
-        targets=targets,
+        targets=judged.once("own targets", lambda: _own_targets(judged)),
         repeats=repeats,
         doc_ids=[""] * len(judged.grade),
         judged_only=a.judged_only,

@@ -72,11 +72,16 @@ class Measure:
         return tuple(self.parameters.get("weights", ((self, 1.0),)))
 
     @property
+    def inner(self) -> Measure:
+        """The measure that a Counted measure is of; for any other measure, itself."""
+        return parse(self.parameters.get("of", self))
+
+    @property
     def range(self) -> tuple[float, float]:
         """The lowest and the highest value; grades as gains have no highest, gains and weights below 0 no limits."""
         given = self.parameters
         if "of" in given:
-            low, high = parse(given["of"]).range
+            low, high = self.inner.range
             return min(low, 0.0), max(high, 1.0)
         if "weights" in given:
             return range_of_composite((part.definition.better, part.range, weight) for part, weight in self.parts)

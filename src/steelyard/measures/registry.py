@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property, partial
 from importlib import import_module
 from inspect import cleandoc, signature
+from math import inf
 from types import MappingProxyType, SimpleNamespace, UnionType
 from typing import Any, Literal, TypeAlias
 
@@ -150,7 +151,10 @@ def measure(
     return register
 
 
-summed = partial(measure, cutoff="none", summary="sum", better="neither", needs_relevant=False)
+fixed = partial(measure, needs_relevant=False, bounded="fixed")
+"""Registers a measure that no grading of unjudged documents changes and that needs no relevant document."""
+
+summed = partial(measure, cutoff="none", summary="sum", better="neither", high=inf, needs_relevant=False)
 """Registers a count that is summed over queries, and neither good nor bad."""
 
 

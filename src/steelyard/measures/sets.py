@@ -96,7 +96,7 @@ def utility(
     return retrieved + missed * (whole - hits) + spared * (documents + hits - returned - whole)
 
 
-@summed("NumNonrelJudgedRet", high=np.inf, bounded="additive", zeros=True)
+@summed("NumNonrelJudgedRet", bounded="additive", zeros=True)
 def num_nonrel_judged_ret(a: Alignment, rel: float = 1) -> Floats:
     """Number of retrieved documents that are judged not relevant, summed over queries.
 

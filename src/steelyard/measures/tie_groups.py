@@ -6,6 +6,7 @@ group of a list: the split group.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import partial
@@ -193,19 +194,17 @@ def contents(a: Alignment, k: int | None, rel: float) -> States:
 
 def _choices(documents: list[frozenset[int]], a: Alignment, query: int) -> dict[tuple[int, int], int]:
     """The ways in which n documents satisfy m targets; those that share no target are counted separately."""
-    total = {(0, 0): 1}
+    total = Counter({(0, 0): 1})
     for family in _families(documents):
-        reached: dict[tuple[int, frozenset[int]], int] = {(0, frozenset()): 1}
+        reached = Counter[tuple[int, frozenset[int]]]({(0, frozenset()): 1})
         for needs in family:
             for (taken, met), ways in list(reached.items()):
-                more = (taken + 1, met | needs)
-                reached[more] = reached.get(more, 0) + ways
+                reached[taken + 1, met | needs] += ways
             refuse_many_states(len(reached), a, query)
-        joined: dict[tuple[int, int], int] = {}
+        joined = Counter[tuple[int, int]]()
         for (taken, gained), ways in total.items():
             for (added, met), times in reached.items():
-                both = (taken + added, gained + len(met))
-                joined[both] = joined.get(both, 0) + ways * times
+                joined[taken + added, gained + len(met)] += ways * times
         total = joined
     return total
 

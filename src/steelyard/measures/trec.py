@@ -12,7 +12,7 @@ from steelyard.alignment.hits import Bools, Floats, Ints
 from steelyard.errors import MeasureError
 from steelyard.measures.binary import average_precision, share
 from steelyard.measures.graded import JARVELIN, Gain, discount_of, gain_of
-from steelyard.measures.registry import measure
+from steelyard.measures.registry import fixed, measure
 from steelyard.measures.user_models import MOFFAT, rbp_weights, running
 
 _BUCKLEY_2005 = "Buckley and Voorhees, Retrieval system evaluation, in TREC: Experiment and Evaluation, 2005"
@@ -192,7 +192,7 @@ def scaled_rbp(a: Alignment, p: float = 0.9) -> Floats:
     return a.per_query(np.maximum(a.grade, 0.0) / highest[a.query] * rbp_weights(a.rank, p))
 
 
-@measure("UnjudgedRBP", cites=MOFFAT, cutoff="none", better="less", tail=False, needs_relevant=False, bounded="fixed")
+@fixed("UnjudgedRBP", cites=MOFFAT, cutoff="none", better="less", tail=False)
 def unjudged_rbp(a: Alignment, p: float = 0.9) -> Floats:
     """How much rank-biased precision would rise if every unjudged document were relevant.
 
@@ -206,7 +206,7 @@ def unjudged_rbp(a: Alignment, p: float = 0.9) -> Floats:
     return np.where(a.per_query(judged) < a.retrieved, 1 - judged_weight, 0.0)
 
 
-@measure("Unj", cutoff="required", better="less", tail=False, needs_relevant=False, bounded="fixed")
+@fixed("Unj", cutoff="required", better="less", tail=False)
 def unjudged_share(a: Alignment, k: int) -> Floats:
     """Number of unjudged documents in the first k, divided by k.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -13,7 +14,7 @@ from steelyard.lazy import special
 from steelyard.measures.binary import share
 from steelyard.measures.graded import discount_of
 from steelyard.measures.gradings import highest_judged
-from steelyard.measures.registry import measure
+from steelyard.measures.registry import fixed, measure
 from steelyard.measures.tie_groups import worth_of_ranks
 
 _ERR = "Chapelle et al., Expected reciprocal rank for graded relevance, CIKM 2009"
@@ -29,8 +30,11 @@ RBPGain: TypeAlias = Literal["binary", "linear", "grade"]
 READ = 1000  # The last rank that the users of INST and INSQ read, as in cwl_eval.
 NEARLY = 1e-6  # Gains within this distance of a goal have reached it.
 
+on_scale = partial(measure, scaled=True)
+"""Registers a measure that may divide grades by the highest one in the qrels."""
 
-@measure("ERR", aliases=("expected_reciprocal_rank",), cites=_ERR, bounded="monotone", scaled=True, first_k_only=True)
+
+@on_scale("ERR", aliases=("expected_reciprocal_rank",), cites=_ERR, bounded="monotone", first_k_only=True)
 def expected_reciprocal_rank(a: Alignment, k: int | None = None, max_grade: float | None = None) -> Floats:
     """Expected reciprocal rank: 1 / the rank at which a user who reads from the top is satisfied.
 
@@ -42,9 +46,7 @@ def expected_reciprocal_rank(a: Alignment, k: int | None = None, max_grade: floa
     return _satisfied(a.query, a.rank, np.where(a.within(k), _stops(a, a.grade, max_grade), 0.0), a.size)
 
 
-@measure(
-    "nERR", aliases=("normalized_expected_reciprocal_rank",), ideal=1.0, cites=_ERR, bounded="graded ranks", scaled=True
-)
+@on_scale("nERR", aliases=("normalized_expected_reciprocal_rank",), ideal=1.0, cites=_ERR, bounded="graded ranks")
 def normalized_expected_reciprocal_rank(a: Alignment, k: int | None = None, max_grade: float | None = None) -> Floats:
     """Expected reciprocal rank as a share of the best possible.
 
@@ -58,13 +60,12 @@ def normalized_expected_reciprocal_rank(a: Alignment, k: int | None = None, max_
     return share(expected_reciprocal_rank(a, k, max_grade), _satisfied(query, rank, stops, a.size))
 
 
-@measure(
+@on_scale(
     "RBP",
     aliases=("rank_biased_precision",),
     companion="RBPResidual",
     cites=MOFFAT,
     bounded="additive",
-    scaled=True,
     expected="linear",
 )
 def rank_biased_precision(
@@ -81,18 +82,14 @@ def rank_biased_precision(
     gain=grade: the grade itself, as in ranx, so that the value may exceed 1.
     Nothing relevant, or an empty list: 0.
     """
-    return a.per_query(rbp_gains(a, rel, gain) * worth_of_ranks(a, k, lambda rank: rbp_weights(rank, p)))
+    gains = (a.grade >= rel).astype(np.float64)
+    if gain != "binary":
+        gains = np.where(a.grade >= rel, a.grade if gain == "grade" else scaled(a, 0.0, None), 0.0)
+    return a.per_query(gains * worth_of_ranks(a, k, lambda rank: rbp_weights(rank, p)))
 
 
-@measure(
-    "RBPResidual",
-    aliases=("rbp_resid", "rbp_residual"),
-    better="neither",
-    empty=1.0,
-    needs_relevant=False,
-    cites=MOFFAT,
-    bounded="fixed",
-    expected="linear",
+@fixed(
+    "RBPResidual", aliases=("rbp_resid", "rbp_residual"), better="neither", empty=1.0, cites=MOFFAT, expected="linear"
 )
 def rank_biased_residual(a: Alignment, k: int | None = None, p: float = 0.8) -> Floats:
     """Uncertainty of RBP: the weight of the unjudged ranks and of all ranks below the list.
@@ -102,17 +99,12 @@ def rank_biased_residual(a: Alignment, k: int | None = None, p: float = 0.8) -> 
 
     A repeated document keeps its rank and gains nothing, so this rank is known. Empty list: 1.
     """
-    judged_weight = a.per_query(worth_of_ranks(a, k, lambda rank: rbp_weights(rank, p)))
-    return np.maximum(0.0, 1 - judged_weight - repeats_weight(a, k, p))
-
-
-def repeats_weight(a: Alignment, k: int | None, p: float) -> Floats:
-    """The weight of the repeats of each query in the first k; 0 if repeats have no ranks."""
-    if not a.repeats.held:
-        return np.zeros(a.size)
-    rank = a.repeats.rank
-    weights = np.where(rank <= (np.inf if k is None else k), rbp_weights(rank, p), 0.0)
-    return np.bincount(a.repeats.query, weights=weights, minlength=a.size).astype(np.float64, copy=False)
+    residual = 1 - a.per_query(worth_of_ranks(a, k, lambda rank: rbp_weights(rank, p)))
+    if a.repeats.held:
+        rank = a.repeats.rank
+        weights = np.where(rank <= (np.inf if k is None else k), rbp_weights(rank, p), 0.0)
+        residual = residual - sums(a.repeats.query, weights, a.size)
+    return np.maximum(0.0, residual)
 
 
 def rbp_weights(rank: Ints, p: float) -> Floats:
@@ -122,14 +114,7 @@ def rbp_weights(rank: Ints, p: float) -> Floats:
     return np.asarray((1 - p) * np.power(float(p), rank - 1.0))
 
 
-def rbp_gains(a: Alignment, rel: float, gain: RBPGain) -> Floats:
-    """The gain of each hit: from 0 to 1, unless it is the grade itself."""
-    if gain == "binary":
-        return (a.grade >= rel).astype(np.float64)
-    return np.where(a.grade >= rel, a.grade if gain == "grade" else scaled(a, 0.0, None), 0.0)
-
-
-@measure("INST", cutoff="none", cites=_BAILEY, scaled=True)
+@on_scale("INST", cutoff="none", cites=_BAILEY)
 def inst(a: Alignment, T: float = 1, min_rel: float = 0, max_rel: float | None = None) -> Floats:
     """Gain per document read, by a user who wants a gain of T and is less likely to continue the more was found.
 
@@ -147,7 +132,7 @@ def inst(a: Alignment, T: float = 1, min_rel: float = 0, max_rel: float | None =
     return share(total, weight)
 
 
-@measure("INSQ", cutoff="none", cites=_MOFFAT_2012, bounded="additive", scaled=True)
+@on_scale("INSQ", cutoff="none", cites=_MOFFAT_2012, bounded="additive")
 def insq(a: Alignment, T: float = 1, min_rel: float = 0, max_rel: float | None = None) -> Floats:
     """Gain per document read, by a user who wants a gain of T and is more likely to continue further down.
 
@@ -163,7 +148,7 @@ def insq(a: Alignment, T: float = 1, min_rel: float = 0, max_rel: float | None =
     return a.per_query(np.where(a.rank <= READ, worth, 0.0)) / float(weights.sum())
 
 
-@measure("BPM", aliases=("bejeweled_player_model",), cutoff="required", cites=_ZHANG, scaled=True, first_k_only=True)
+@on_scale("BPM", aliases=("bejeweled_player_model",), cutoff="required", cites=_ZHANG, first_k_only=True)
 def bejeweled_player_model(
     a: Alignment, k: int, T: float = 1, min_rel: float = 0, max_rel: float | None = None
 ) -> Floats:
@@ -180,13 +165,8 @@ def bejeweled_player_model(
     return a.per_query(np.where(a.rank <= last[a.query], gains, 0.0)) / last
 
 
-@measure(
-    "SDCG",
-    aliases=("scaled_discounted_cumulative_gain",),
-    cutoff="required",
-    cites=_AZZOPARDI_2019,
-    bounded="additive",
-    scaled=True,
+@on_scale(
+    "SDCG", aliases=("scaled_discounted_cumulative_gain",), cutoff="required", cites=_AZZOPARDI_2019, bounded="additive"
 )
 def scaled_dcg(
     a: Alignment, k: int, dcg: Literal["log2"] = "log2", min_rel: float = 0, max_rel: float | None = None

@@ -20,14 +20,13 @@ except ModuleNotFoundError as error:
     raise PackageError("steelyard.spark needs the package pyspark: pip install 'steelyard[spark]'") from None
 
 if TYPE_CHECKING:
+    from steelyard.spark.evaluation import SparkScores as SparkScores
     from steelyard.spark.evaluation import compare as compare
     from steelyard.spark.evaluation import evaluate as evaluate
     from steelyard.spark.evaluation import evaluate_runs as evaluate_runs
     from steelyard.spark.lists import fuse as fuse
     from steelyard.spark.lists import pool as pool
-    from steelyard.spark.scores import SparkScores as SparkScores
 
 __getattr__, __dir__, __all__ = lazy_names(
-    __name__,
-    {"evaluation": ("compare", "evaluate", "evaluate_runs"), "lists": ("fuse", "pool"), "scores": ("SparkScores",)},
+    __name__, {"evaluation": ("SparkScores", "compare", "evaluate", "evaluate_runs"), "lists": ("fuse", "pool")}
 )

@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from steelyard.alignment.frames import scan_rows
-from steelyard.alignment.hits import Hits, Ints, JudgedDocs, Ordering
+from steelyard.alignment.hits import Hits, Ints, JudgedDocs, Ordering, Repeats
+from steelyard.alignment.scans import scan_rows
 from steelyard.lazy import polars as pl
 from steelyard.native import arrays_from, kernel, options
 
@@ -234,7 +234,7 @@ def unpack_rows(parts: dict[str, list[Any]], kinds: Mapping[str, Any]) -> tuple[
 
 # Hits
 
-_SHARED = ("retrieved", "top_score", "rank", "tie_first", "tie_size", "repeat_rank", "tokens_through")
+_SHARED = ("retrieved", "top_score", "rank", "tie_first", "tie_size", "tokens_through")
 """The fields of Hits that do not number queries and documents."""
 
 
@@ -252,7 +252,8 @@ def hits_of_rows(
     for number, ordering in enumerate(orderings):
         hits = scan_rows(local, block, docs, ordering, ordered)
         shared = {name: getattr(hits, name) for name in _SHARED}
-        own = {"doc": places[hits.doc], "query": numbers[hits.query], "repeat_query": numbers[hits.repeat_query]}
+        own = {"doc": places[hits.doc], "query": numbers[hits.query]}
+        own |= {"repeat_query": numbers[hits.repeats.query], "repeat_rank": hits.repeats.rank}
         arrays |= {f"{name} {number}": values for name, values in {**shared, **own}.items() if values is not None}
     return arrays
 
@@ -288,7 +289,7 @@ def _arrays_of(parts: Iterable[tuple[bytes, tuple[bytes, ...]]]) -> dict[str, ND
     for number, (queries, columns) in enumerate(parts):
         hits = arrays_from(columns)
         arrays["queries"] = numbers = np.frombuffer(queries, np.int64)
-        arrays |= {f"{name} {number}": hits[name] for name in (*_SHARED, "doc") if name in hits}
+        arrays |= {f"{name} {number}": hits[name] for name in (*_SHARED, "doc", "repeat_rank") if name in hits}
         arrays |= {f"{name} {number}": numbers[hits[name]] for name in ("query", "repeat_query")}
     return arrays
 
@@ -337,7 +338,6 @@ def hits_of_arrays(parts: Sequence[Arrays], empty: Ints, size: int, number: int)
         rank=rank[order],
         tie_first=joined(f"tie_first {number}")[order],
         tie_size=joined(f"tie_size {number}")[order],
-        repeat_query=repeat_query[repeats],
-        repeat_rank=repeat_rank[repeats],
+        repeats=Repeats(repeat_query[repeats], repeat_rank[repeats]),
         tokens_through=joined(f"tokens_through {number}")[order] if tokens else None,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -48,8 +48,7 @@ def fuse(
     if depth is not None:
         whole_number("depth", depth, 1, unit="documents")
     chosen = {"method": method, "norm": norm, "weights": weights, "depth": depth, **parameters}
-    task = FuseLists(tuple(frames), chosen=chosen)
-    return map_in_arrow(_rows(frames), task, task.schema)
+    return map_in_arrow(_rows(frames), partial(fused_lists, names=tuple(frames), chosen=chosen), FUSED)
 
 
 def pool(
@@ -67,8 +66,7 @@ def pool(
     for name, value in (("depth", depth), ("budget", budget)):
         if value is not None and value < 1:
             raise InputError(f"{name} must be at least 1, got {value}.")
-    task = PoolLists(tuple(frames), depth=depth)
-    candidates = map_in_arrow(_rows(frames), task, task.schema)
+    candidates = map_in_arrow(_rows(frames), partial(pooled_lists, names=tuple(frames), depth=depth), POOLED)
     if qrels is not None:
         judged = Columns().qrels_table(qrels)
         ids = [judged.column(name).cast("string").alias(name) for name in ("query_id", "doc_id")]
@@ -95,82 +93,63 @@ def _frames(runs: Any, run: str | None) -> dict[str, Any]:
 
 def _rows(frames: Mapping[str, Any]) -> Any:
     """The rows of all runs, those of a query together; `place` is the number of the run."""
-    parts = []
-    for place, frame in enumerate(frames.values()):
-        parts.append(run_rows(Columns().run_table(frame), in_order=True).withColumn("place", sf.lit(place)))
-    return by_query(*parts)
+    parts = (run_rows(Columns().run_table(frame), in_order=True) for frame in frames.values())
+    return by_query(*(part.withColumn("place", sf.lit(place)) for place, part in enumerate(parts)))
 
 
-@dataclass(frozen=True)
-class ListTask:
-    """What a worker does with the lists of some queries. The rows are sorted by query. names: those of the runs."""
-
-    names: tuple[str, ...]
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The result for blocks of whole queries."""
-        os.environ.setdefault("POLARS_MAX_THREADS", "1")
-        for rows in query_blocks(batches, ROWS):
-            names = {name: name for name in ("query_id", "doc_id", "score", "rank")}
-            # Spark shows the message of an error where the frame is used.
-            check_faults(faults_of(rows.filter(pl.col("kind") != int(Kind.RETRIEVED))), {}, names)
-            yield from self.result(rows)
-
-    def result(self, rows: pl.DataFrame) -> Iterator[pa.RecordBatch]:
-        """The result for the rows of some queries."""
-        raise NotImplementedError
-
-    def runs(self, rows: pl.DataFrame) -> dict[str, Run]:
-        """The run of each name, in the order of its rows."""
-        by_name = {}
-        for place, name in enumerate(self.names):
+def _lists(batches: Iterator[pa.RecordBatch], names: Sequence[str]) -> Iterator[tuple[pl.DataFrame, dict[str, Run]]]:
+    """Blocks of the rows of whole queries, sorted by query, and the run of each name in the order of its rows."""
+    os.environ.setdefault("POLARS_MAX_THREADS", "1")
+    for rows in query_blocks(batches, ROWS):
+        columns = {name: name for name in ("query_id", "doc_id", "score", "rank")}
+        # Spark shows the message of an error where the frame is used.
+        check_faults(faults_of(rows.filter(pl.col("kind") != int(Kind.RETRIEVED))), {}, columns)
+        runs = {}
+        for place, name in enumerate(names):
             of_run = rows.filter(pl.col("place") == place).sort("row")
-            ranked = "rank" in of_run.columns and of_run["rank"].null_count() < of_run.height
-            columns = ["query_id", "doc_id", pl.col("value").alias("score"), *(["rank"] if ranked else [])]
-            by_name[name] = Run(of_run.select(columns), name, rank="rank" if ranked else None)
-        return by_name
+            rank = "rank" if "rank" in of_run.columns and of_run["rank"].null_count() < of_run.height else None
+            listed = of_run.select("query_id", "doc_id", pl.col("value").alias("score"), *([rank] if rank else []))
+            runs[name] = Run(listed, name, rank=rank)
+        yield rows, runs
 
 
-@dataclass(frozen=True)
-class FuseLists(ListTask):
-    """Fuses the lists of each query."""
+FUSED = "query_id string, doc_id string, score double"
 
-    chosen: dict[str, Any] = field(default_factory=dict)
-    schema = "query_id string, doc_id string, score double"
 
-    def result(self, rows: pl.DataFrame) -> Iterator[pa.RecordBatch]:
-        """The fused lists."""
-        from steelyard.fusion.fuse import fuse as fuse_runs
+def fused_lists(
+    batches: Iterator[pa.RecordBatch], names: Sequence[str], chosen: Mapping[str, Any]
+) -> Iterator[pa.RecordBatch]:
+    """What a worker does to fuse the lists of some queries. names: those of the runs."""
+    for _, runs in _lists(batches, names):
+        from steelyard.fusion.fuse import fuse as fuse_runs  # After the threads of polars were limited.
 
-        fused = fuse_runs(list(self.runs(rows).values()), **self.chosen)
+        fused = fuse_runs(list(runs.values()), **chosen)
         answered = set(fused.table["query_id"].unique().to_list())
         empty = [query for query in fused.queries if query not in answered]
         without = pl.DataFrame({"query_id": empty}, schema={"query_id": pl.String})
         whole = pl.concat([fused.table.select("query_id", "doc_id", "score"), without], how="diagonal")
-        yield from whole.to_arrow().cast(arrow_schema(self.schema)).to_batches()
+        yield from whole.to_arrow().cast(arrow_schema(FUSED)).to_batches()
 
 
-@dataclass(frozen=True)
-class PoolLists(ListTask):
-    """Finds the first documents of every list, with what orders them."""
+POOLED = (
+    "query_id string, doc_id string, runs array<string>, ranks array<long>, best long, count long, mean double, "
+    "first_run long, first_row long"
+)
 
-    depth: int = DEFAULT_DEPTH
-    schema = (
-        "query_id string, doc_id string, runs array<string>, ranks array<long>, best long, count long, mean double, "
-        "first_run long, first_row long"
-    )
 
-    def result(self, rows: pl.DataFrame) -> Iterator[pa.RecordBatch]:
-        """One row per document."""
-        from steelyard.judging.candidates import candidates_of
+def pooled_lists(batches: Iterator[pa.RecordBatch], names: Sequence[str], depth: int) -> Iterator[pa.RecordBatch]:
+    """The first documents of every list, with what orders them: one row per document."""
+    kinds = arrow_schema(POOLED)
+    for rows, runs in _lists(batches, names):
+        from steelyard.judging.candidates import candidates_of  # After the threads of polars were limited.
 
-        candidates = candidates_of(self.runs(rows), self.depth)
+        candidates = candidates_of(runs, depth)
         first = rows.sort("place", "row").unique("query_id", keep="first")
         places = {query: (run, row) for query, run, row in first.select("query_id", "place", "row").iter_rows()}
         out = []
         for query in candidates.lists:
             for doc, by_run in candidates.ranks(query).items():
-                names, ranks = [self.names[run] for run in by_run], list(by_run.values())
-                out.append((query, doc, names, ranks, min(ranks), len(ranks), sum(ranks) / len(ranks), *places[query]))
-        kinds = arrow_schema(self.schema)
+                found_by, ranks = [names[run] for run in by_run], list(by_run.values())
+                mean = sum(ranks) / len(ranks)
+                out.append((query, doc, found_by, ranks, min(ranks), len(ranks), mean, *places[query]))
         yield pa.RecordBatch.from_pylist([dict(zip(kinds.names, row, strict=True)) for row in out], kinds)

@@ -285,15 +285,20 @@ class Columns:
 
     def check(self, qrels: Any, run: Any) -> None:
         """Raise for a column that neither frame has."""
+        run_columns = run_frame(run).columns
         judged = list(QRELS_ROLES) if not is_spark_frame(qrels) else qrels.columns
         for role, column in self.given.items():
-            if column is not None and column not in (*judged, *run.columns):
-                available = f"the qrels have {', '.join(judged)}; the run has {', '.join(run.columns)}"
+            if column is not None and column not in (*judged, *run_columns):
+                available = f"the qrels have {', '.join(judged)}; the run has {', '.join(run_columns)}"
                 raise InputError(f"no column {column!r} for {role}: {available}.")
 
     def qrels_table(self, frame: Any) -> SparkTable:
         """A Spark frame as qrels."""
         return table_of(frame, self._of(frame, QRELS_ROLES), "the qrels")
+
+    def qrels_source(self, qrels: Any) -> SparkTable | Qrels:
+        """A Spark frame with its columns, or Qrels on the driver."""
+        return self.qrels_table(qrels) if is_spark_frame(qrels) else Qrels.of(qrels)
 
     def run_table(self, frame: Any, run: str | None = None) -> SparkTable:
         """A Spark frame as a run, or as several; `run` is the column that names the run of each row."""
@@ -303,11 +308,6 @@ class Columns:
 
     def _of(self, frame: Any, roles: Sequence[str]) -> dict[str, str | None]:
         return {role: self.given.get(role) if self.given.get(role) in frame.columns else None for role in roles}
-
-
-def qrels_source(qrels: Any, columns: Columns) -> SparkTable | Qrels:
-    """A Spark frame with its columns, or Qrels on the driver."""
-    return columns.qrels_table(qrels) if is_spark_frame(qrels) else Qrels.of(qrels)
 
 
 def run_frame(run: Any) -> Any:

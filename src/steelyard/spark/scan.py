@@ -31,7 +31,7 @@ from steelyard.spark import blocks
 from steelyard.spark.blocks import Arrays, again, unpack_arrays
 from steelyard.spark.frames import collect, collect_columns, map_in_arrow, send_columns
 from steelyard.spark.rows import Fault, Kind, SparkTable, check_faults, fault_text, run_rows
-from steelyard.spark.tasks import COUNTED, FindStretches, PackRows, RankInPlace, RankPackedRows, Task, count_ids
+from steelyard.spark.tasks import COUNTED, Task, count_ids
 from steelyard.spark.worker import held
 
 BUCKETS = 8  # Buckets of queries per partition of a shuffle: enough for partitions of about the same size.
@@ -56,10 +56,7 @@ class RunScan:
     _known: dict[Ordering, dict[str, Hits]] = field(default_factory=dict)
 
     def runs(self, *orderings: Ordering) -> dict[str, ScannedRun]:
-        """The runs by name; their hits under these orderings are found together.
-
-        A row without the name of its run is an error.
-        """
+        """The runs by name, their hits under these orderings found together; a row without a run's name is an error."""
         self._scan(orderings)
         by_run = self._known[held(orderings[0])]
         if None in by_run:
@@ -89,10 +86,10 @@ class RunScan:
     def _hits(self, run: str, ordering: Ordering) -> Hits:
         self._scan([ordering])
         hits = self._known[held(ordering)][run]
-        if ordering.duplicates == "error" and len(hits.repeat_query):
-            query = self.qrels.judged.query_ids[int(hits.repeat_query[0])]
+        if ordering.duplicates == "error" and len(hits.repeats.query):
+            query = self.qrels.judged.query_ids[int(hits.repeats.query[0])]
             again = next(one for one, other in pairwise(sorted(self._documents(run, [query]))) if one == other)
-            raise repeat_error(len(hits.repeat_query), query, again)
+            raise repeat_error(len(hits.repeats.query), query, again)
         return hits
 
     def _documents(self, run: str, queries: Sequence[str]) -> list[str]:
@@ -174,7 +171,6 @@ class RunScan:
         The first query ids of every partition show whether this is likely. Whether it is so is checked afterwards: no
         query may have been ranked twice.
         """
-        find, rank = FindStretches(**vars(task)), RankInPlace(**vars(task))
         # Where the first rows of all show that queries are mixed, no worker has to look.
         head = [tuple(row) for row in collect(frame.select(*task.keys).limit(HEAD))]
         lists = [key for key, _ in groupby(head)]
@@ -183,11 +179,11 @@ class RunScan:
         # Only the first rows of a partition go to a worker: one that stops early is started again by Spark.
         first = sf.monotonically_increasing_id().bitwiseAND(sf.lit((1 << 33) - 1)) < task.rows
         near = frame.select(*task.keys, first.alias("first")).filter("first").select(*task.keys)
-        rows = collect(map_in_arrow(near, find, find.schema))
+        rows = collect(map_in_arrow(near, task.find_stretches, task.schema))
         stretches = _by_run([(row["run"], unpack_arrays(row["seen"])) for row in rows], "query")
         if any(SPLIT * again(numbers) > len(numbers) for numbers in stretches.values()):
             return None
-        rows = collect(map_in_arrow(frame, rank, rank.schema))
+        rows = collect(map_in_arrow(frame, task.rank_in_place, task.schema))
         if any("mixed" in unpack_arrays(row["seen"]) for row in rows if row["seen"] is not None):
             return None
         parts, seen = self._read(rows, task)
@@ -199,8 +195,8 @@ class RunScan:
         number = str(self.spark.conf.get("spark.sql.shuffle.partitions", "200"))
         partitions = int(number) if number.isdigit() else 200
         buckets = max(1, min(len(self.qrels.judged.query_ids), MOST_BUCKETS, BUCKETS * partitions))
-        pack, rank = PackRows(**vars(task), buckets=buckets), RankPackedRows(**vars(task))
-        return map_in_arrow(map_in_arrow(frame, pack, pack.schema).repartition("bucket"), rank, rank.schema)
+        packed = map_in_arrow(frame, replace(task, buckets=buckets).pack, task.schema)
+        return map_in_arrow(packed.repartition("bucket"), task.rank_packed, task.schema)
 
     def _read(self, rows: Any, task: Task) -> tuple[Found, Found]:
         """What the workers found; packed rows are those of lists at the edges of partitions, and are ranked here."""

@@ -35,11 +35,12 @@ NUMBERS = {"score": "<f8", "row": "<i8", "rank": "<f8", "tokens": "<i8"}
 
 @dataclass(frozen=True)
 class Task:
-    """What all tasks know.
+    """The work of the workers on the rows of one or several runs: each takes the batches of a partition.
 
     judged: the judged documents, from `pack_judged`. columns: those of NUMBERS that the run has. runs: whether a
     column names the run of each row. orderings: those under which the lists are ranked. ordered: whether the rows
-    of a list are in ranking order, by `rank` and `row`, whatever their scores.
+    of a list are in ranking order, by `rank` and `row`, whatever their scores. buckets: the number of parts, each of
+    whole queries, in which rows are packed.
     """
 
     judged: bytes
@@ -48,11 +49,12 @@ class Task:
     orderings: tuple[Ordering, ...]
     ordered: bool
     rows: int = ROWS
+    buckets: int = 1
 
     @property
     def schema(self) -> str:
-        """What a worker reports of a block of lists: the arrays of Hits; and of a block of rows: what else it shows."""
-        return "run string, hits binary, seen binary"
+        """What a worker reports: the arrays of Hits of some lists, what else a block of rows shows, or packed rows."""
+        return "bucket int, run string, hits binary, seen binary, " + ", ".join(f"{name} binary" for name in self.kinds)
 
     @property
     def kinds(self) -> dict[str, str]:
@@ -101,20 +103,8 @@ class Task:
     def _batch(self, rows: Sequence[dict[str, Any]]) -> pa.RecordBatch:
         return pa.RecordBatch.from_pylist(rows, arrow_schema(self.schema))
 
-
-@dataclass(frozen=True)
-class PackRows(Task):
-    """Packs the rows of judged queries, in `buckets` of whole queries."""
-
-    buckets: int = 1
-
-    @property
-    def schema(self) -> str:
-        """The bucket, the run, and the packed rows."""
-        return f"bucket int, {super().schema}, " + ", ".join(f"{name} binary" for name in self.kinds)
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Some rows per bucket and block."""
+    def pack(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Pack the rows of judged queries: some rows per bucket and block."""
         judged = self._known()
         reported: dict[str, set[str]] = {}
         for block in blocks.row_blocks(batches, self.rows):
@@ -141,17 +131,12 @@ class PackRows(Task):
         numbered = zip(bucket[bounds[:-1]].tolist(), packed_rows, strict=True)
         yield self._batch([{"bucket": number, "run": run, **part} for number, part in numbered])
 
+    def rank_in_place(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Rank lists whose rows are adjacent, where they are: the hits of about `rows` rows at a time.
 
-@dataclass(frozen=True)
-class RankInPlace(PackRows):
-    """Ranks lists whose rows are adjacent, where they are.
-
-    The first and the last list of a partition may go on in another one: their rows are packed for the driver. A
-    partition is given up if it has many queries in several places, or such a list with very many rows.
-    """
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The hits of about `rows` rows at a time."""
+        The first and the last list of a partition may go on in another one: their rows are packed for the driver. A
+        partition is given up if it has many queries in several places, or such a list with very many rows.
+        """
         judged = self._known()
         queries: dict[str, list[Ints]] = {}
         reported: dict[str, set[str]] = {}
@@ -188,13 +173,11 @@ class RankInPlace(PackRows):
                 hits = self._found(run, rows, query, judged)
             yield self._batch([hits, *self._seen(run, seen, reported)])
 
+    def find_stretches(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Find the adjacent rows of each query in some rows of a partition, from the ids of the queries alone.
 
-@dataclass(frozen=True)
-class FindStretches(Task):
-    """Finds the adjacent rows of each query in some rows of a partition, from the ids of the queries alone."""
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Per run, the query of every stretch but the first and the last, which may go on elsewhere."""
+        Per run, the query of every stretch but the first and the last, which may go on elsewhere.
+        """
         judged = self._known()
         for block in blocks.row_blocks(batches, self.rows):
             starts = stretches(*(block[key] for key in self.keys))
@@ -202,13 +185,8 @@ class FindStretches(Task):
                 query = judged.numbers(part["query_id"])
                 yield self._batch([{"run": run, "seen": pack_arrays({"query": query[query >= 0]})}])
 
-
-@dataclass(frozen=True)
-class RankPackedRows(Task):
-    """Ranks the lists of the packed rows of whole buckets."""
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The hits of about `rows` rows at a time."""
+    def rank_packed(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Rank the lists of the packed rows of whole buckets: the hits of about `rows` rows at a time."""
         judged = self._known()
         parts: dict[tuple[str, int], list[dict[str, Any]]] = {}
         for batch in batches:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
-from functools import reduce
+from functools import partial, reduce
 from itertools import compress
 from typing import Any
 
@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from steelyard.alignment.alignment import Aligned, Alignment, align
 from steelyard.alignment.hits import Floats, Ordering
-from steelyard.coverage import Levels, coverage_of, lowest_positive_grade
+from steelyard.coverage import Levels, coverage_of
 from steelyard.errors import SHOWN_PROBLEMS, SteelyardError
 from steelyard.evaluation import Lengths, deepest_cutoff, query_values
 from steelyard.lazy import polars as pl
@@ -71,17 +71,15 @@ class EvaluationTally:
     """Counts and examples of some queries. The tallies of two sets of queries add up to that of both.
 
     counts: the counts of Coverage. lengths: the lengths of the lists. traits: the properties of the qrels that
-    measures need. lowest_grade: the lowest grade above 0. missing: the first queries that are not in the run.
-    judged: the first judged queries. run_only: the first queries that only the run has. retrieved, known:
-    retrieved and judged documents of queries without a judged document in their list. repeated: the first query
-    with a repeated document, and that document. error: the class and the message of an error that a measure raised.
-    Examples of queries are (position in the qrels, query).
+    measures need. missing: the first queries that are not in the run. judged: the first judged queries. run_only: the
+    first queries that only the run has. retrieved, known: retrieved and judged documents of queries without a judged
+    document in their list. repeated: the first query with a repeated document, and that document. error: the class and
+    the message of an error that a measure raised. Examples of queries are (position in the qrels, query).
     """
 
     counts: dict[str, int] = field(default_factory=dict)
     lengths: Lengths = field(default_factory=Lengths)
     traits: QrelsTraits = field(default_factory=QrelsTraits)
-    lowest_grade: float = math.inf
     faults: dict[Kind, Fault] = field(default_factory=dict)
     missing: list[tuple[int, str]] = field(default_factory=list)
     judged: list[tuple[int, str]] = field(default_factory=list)
@@ -99,7 +97,6 @@ class EvaluationTally:
             counts={name: self.counts.get(name, 0) + other.counts.get(name, 0) for name in self.counts | other.counts},
             lengths=self.lengths + other.lengths,
             traits=self.traits + other.traits,
-            lowest_grade=min(self.lowest_grade, other.lowest_grade),
             faults=faults,
             missing=sorted([*self.missing, *other.missing])[:SHOWN_PROBLEMS],
             judged=sorted([*self.judged, *other.judged])[:SHOWN_QUERIES],
@@ -186,10 +183,9 @@ def evaluate_rows(rows: pl.DataFrame, task: EvaluationTask) -> Iterator[pa.Recor
             counts=coverage.counts(),
             lengths=Lengths.of(a),
             traits=QrelsTraits.of(a, task.measures),
-            lowest_grade=lowest_positive_grade(a),
             missing=list(compress(queries_at, (~a.answered).tolist()))[:SHOWN_PROBLEMS],
             judged=queries_at[:SHOWN_QUERIES],
-            run_only=sorted(aligned.run_only_examples),
+            run_only=sorted(a.run_only_examples),
             retrieved=retrieved,
             known=judged_docs,
             repeated=None if repeated is None else (place[repeated[0]], *repeated),
@@ -285,31 +281,23 @@ def exact_sum(values: Floats) -> int:
     return total
 
 
-@dataclass(frozen=True)
-class Sums:
-    """The function that Spark calls on every worker: per partition, the count, exact sum and maximum by column."""
-
-    logarithms: tuple[bool, ...]
-    schema = "sums string"
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """One row per partition."""
-        counts, sums = [0] * len(self.logarithms), [0] * len(self.logarithms)
-        highest = [-math.inf] * len(self.logarithms)
-        for batch in batches:
-            for place, in_logarithms in enumerate(self.logarithms):
-                values = batch.column(place).drop_null().to_numpy()
-                counts[place] += len(values)
-                highest[place] = max(highest[place], float(values.max(initial=-math.inf)))
-                sums[place] += exact_sum(logarithms(values) if in_logarithms else values)
-        text = json.dumps([counts, list(map(str, sums)), highest])
-        yield pa.RecordBatch.from_pydict({"sums": pa.array([text], pa.string())})
+def partition_sums(batches: Iterator[pa.RecordBatch], in_logarithms: Sequence[bool]) -> Iterator[pa.RecordBatch]:
+    """What a worker adds up of a partition, in one row: the count, the exact sum and the maximum of each column."""
+    counts, sums, highest = ([start] * len(in_logarithms) for start in (0, 0, -math.inf))
+    for batch in batches:
+        for place, in_logarithm in enumerate(in_logarithms):
+            values = batch.column(place).drop_null().to_numpy()
+            counts[place] += len(values)
+            highest[place] = max(highest[place], float(values.max(initial=-math.inf)))
+            sums[place] += exact_sum(logarithms(values) if in_logarithm else values)
+    text = json.dumps([counts, list(map(str, sums)), highest])
+    yield pa.RecordBatch.from_pydict({"sums": pa.array([text], pa.string())})
 
 
 def cluster_means(values: Any, measures: Mapping[str, Measure]) -> dict[str, float]:
     """Each measure over all queries, from a Spark frame with one column per measure."""
-    task = Sums(tuple(geometric(measure) for measure in measures.values()))
-    parts = [json.loads(row["sums"]) for row in collect(map_in_arrow(values, task, task.schema))]
+    add = partial(partition_sums, in_logarithms=[geometric(measure) for measure in measures.values()])
+    parts = [json.loads(row["sums"]) for row in collect(map_in_arrow(values, add, "sums string"))]
     means = {}
     for place, (key, measure) in enumerate(measures.items()):
         count, units = sum(part[0][place] for part in parts), sum(int(part[1][place]) for part in parts)
