@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 PAGE_LIMIT = 15_000_000  # The largest page, in bytes; `everything` lifts the limit.
 SUMMARY_LIMIT = 8_000_000  # Of those, the bytes for the values of the queries; the rest is for lists and texts.
 _SPARE = 120_000  # Bytes reserved for the numbers of the queries whose lists are included.
-_EXTRA = ("jinja2", "altair", "vl_convert")
+_EXTRA = ("jinja2", "vl_convert")
 
 
 def missing_extra() -> str | None:
