@@ -22,7 +22,7 @@ import polars as pl
 
 from steelyard.comparison.compare import compare
 from steelyard.qrels import Qrels
-from steelyard.report.page import write_page
+from steelyard.report.page.page import write_page
 from steelyard.report.page.subject import Subject
 from steelyard.run import Run
 

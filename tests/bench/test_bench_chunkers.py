@@ -241,7 +241,7 @@ def test_page_has_the_lists_of_every_chunking_with_their_ranks(dataset: sy.Datas
     assert listed.queries == (0, 1, 2)
     runs = result.comparison.runs
     assert subject.comparison.source is not None
-    judged = _Judgments.of(subject.comparison.source.qrels, looks)
+    judged = _Judgments(subject.comparison.source.qrels, looks)
     for doc, *ranks in zip(judged.doc_ids, *judged.ranks, strict=True):
         for name, rank in zip(runs, ranks, strict=True):
             assert (rank is None) == (not doc.startswith(name.split(" on ")[1] + ":"))

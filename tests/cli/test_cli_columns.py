@@ -120,7 +120,7 @@ def test_convert_with_named_columns_and_drop_empty(files, tmp_path, capsys):
 def test_dataset_with_options_in_every_verb(files, tmp_path, monkeypatch, capsys):
     pages = []
     # The importing module first: imported after the other is replaced, it would keep the replacement.
-    for place in ("steelyard.benchmark.result.write_page", "steelyard.report.page.write_page"):
+    for place in ("steelyard.benchmark.result.write_page", "steelyard.report.page.page.write_page"):
         monkeypatch.setattr(place, lambda subject, *_, **__: pages.append(dict(subject.documents)))
     folder = tmp_path / "data"
     folder.mkdir()

@@ -125,7 +125,7 @@ class ResultFolder:
 
         With `charts`, every chart is also written as PNG and SVG to that folder.
         """
-        from steelyard.report.page import write_page
+        from steelyard.report.page.page import write_page
 
         if path is not None:
             beside = Path(path).parent.resolve() == self.path.resolve()

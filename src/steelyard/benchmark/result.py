@@ -32,7 +32,7 @@ from steelyard.masking import masked_settings
 from steelyard.notes import Note, note, sentence
 from steelyard.qrels import Qrels
 from steelyard.quality.check import Check
-from steelyard.report.page import write_page
+from steelyard.report.page.page import write_page
 from steelyard.report.page.view import COSTS
 from steelyard.report.tables import Cell, Table, markdown
 from steelyard.run import Run

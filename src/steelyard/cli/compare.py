@@ -24,7 +24,7 @@ from steelyard.errors import InputError, WrongKindError
 from steelyard.io.datasets import dataset_named, queries_beside
 from steelyard.notes import Note, sentence
 from steelyard.qrels import Qrels
-from steelyard.report.rows import comparison_document, movers_lines, remarks, slice_tables
+from steelyard.report.comparison import comparison_document, movers_lines, remarks, slice_tables
 from steelyard.report.summary import summary
 from steelyard.report.tables import Table, plain
 from steelyard.run import Run
@@ -176,7 +176,7 @@ def compare(
         with suppress(InputError):
             texts = column_values(queries, "text")
     if output is not None and out.is_page(output):
-        from steelyard.report.page import write_page
+        from steelyard.report.page.page import write_page
         from steelyard.report.page.subject import comparison_subject
 
         command = shlex.join(["steelyard", *sys.argv[1:]])

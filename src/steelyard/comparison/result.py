@@ -232,7 +232,7 @@ class Comparison(Documented, ComparisonData):
         """
         if path is not None:
             subject = looked_up("steelyard.report.page.subject:comparison_subject")(self, dataset)
-            looked_up("steelyard.report.page:write_page")(subject, path, everything=everything)
+            looked_up("steelyard.report.page.page:write_page")(subject, path, everything=everything)
         return document_html(self.document())
 
     def plot(self, measure: str | Measure | None = None) -> LayerChart:

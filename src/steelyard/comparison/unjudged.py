@@ -33,8 +33,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steelyard.alignment.alignment import Alignment, sums
-from steelyard.alignment.scans import row_hashes
 from steelyard.alignment.hits import Bools, Floats, Ints
+from steelyard.alignment.scans import row_hashes
 from steelyard.errors import MeasureError
 from steelyard.lazy import polars as pl
 from steelyard.lazy import special

@@ -11,7 +11,7 @@ from steelyard.comparison.stages import BELOW, DELIVERED, StagesData
 from steelyard.lazy import polars as pl
 from steelyard.notes import sentence
 from steelyard.report.documents import Document
-from steelyard.report.page.shell import section, shell
+from steelyard.report.page.shell import scrolled, section, shell
 from steelyard.report.tables import Cell, Table, table_html
 from steelyard.safe_text import utf8
 from steelyard.wording import counted, listed
@@ -138,13 +138,8 @@ def _tables(result: StagesData, document: Document) -> str:
 
 
 def _scrolled(result: StagesData, what: str, content: str, name: str = "") -> str:
-    """Content that may be wider than the screen, scrolled by mouse and by keys; its label is unique on a page.
-
-    name: its id. A link to it opens the list that has it, as browsers do for a part of a closed <details>.
-    """
-    label = escape(f"{result.run}: {what}" if result.run else what)
-    named = f' id="{name}"' if name else ""
-    return f'<div class="flow"{named} tabindex="0" role="region" aria-label="{label}">{content}</div>'
+    """Scrolled content with a label that is unique on a page; a link to its id opens the closed list that has it."""
+    return scrolled(f"{result.run}: {what}" if result.run else what, content, "flow", name)
 
 
 def _targets(result: StagesData, most: int = SHOWN_TARGETS, panel: int | None = None) -> str:

@@ -14,8 +14,8 @@ from steelyard.comparison.next_steps import next_steps
 from steelyard.comparison.pairs import Pair
 from steelyard.comparison.scores import Column
 from steelyard.notes import Note, by_severity, in_short
+from steelyard.report.comparison import unjudged_lines
 from steelyard.report.page.subject import comparison_subject
-from steelyard.report.rows import unjudged_lines
 from steelyard.report.tables import WIDTH, Cell, Table, plain, short_names
 from steelyard.wording import counted, listed, notes_by_names, shortened_name
 
@@ -243,12 +243,10 @@ def _differences(
     """The heading of the differences, and for each row its pair and the sign of the difference."""
     baseline = comparison.plan.baseline
     leaders = {row.k: row.run for row in reversed(rows) if row.rank is not None}
-    pairs = {(pair.run, pair.baseline, pair.k): pair for pair in comparison.tested_pairs if pair.measure == first.key}
-    row_pairs: list[tuple[Pair, int] | None] = []
-    for row in rows:
-        other = baseline or leaders.get(row.k, "")
-        one, reverse = pairs.get((row.run, other, row.k)), pairs.get((other, row.run, row.k))
-        row_pairs.append((one, 1) if one is not None else (reverse, -1) if reverse is not None else None)
+    tested = [pair for pair in comparison.tested_pairs if pair.measure == first.key]
+    pairs = {(pair.baseline, pair.run, pair.k): (pair, -1) for pair in tested}
+    pairs |= {(pair.run, pair.baseline, pair.k): (pair, 1) for pair in tested}
+    row_pairs = [pairs.get((row.run, baseline or leaders.get(row.k, ""), row.k)) for row in rows]
     names = set(leaders.values())
     other = baseline or (next(iter(names)) if len(names) == 1 else "first")
     return f"vs {_short_names([other, *(row.run for row in rows)], 20)[0]}", row_pairs

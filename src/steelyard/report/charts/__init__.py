@@ -1,1 +1,1 @@
-"""Charts of a comparison, drawn with altair: embedded in the page, or saved as PNG and SVG."""
+"""Charts of a comparison as Vega-Lite: embedded in the page, or saved as PNG and SVG; and those of `plot()`."""

@@ -1,4 +1,4 @@
-"""The charts as Vega-Lite, drawn with altair.
+"""The charts as Vega-Lite specifications, which are plain dictionaries.
 
 A chart has the rows of all measures and shows those of the one that its parameter `measure` names, so that a page
 can change the measure without a new chart.
@@ -6,13 +6,12 @@ can change the measure without a new chart.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
-from typing import Any
-
-import altair as alt
+from typing import Any, TypeAlias
 
 from steelyard.comparison.next_steps import RunFailures
 from steelyard.io.files import write_file
@@ -45,7 +44,12 @@ LINE_HEIGHT, ROW_HEIGHT, LOW_ROW_HEIGHT = 340, 30, 20
 MANY = 12  # With more runs than this, the rows of a chart are low.
 LONG_NAME = 28  # A name with more characters than this is too long for an axis.
 LEGEND_NAME = 22  # A name with more characters than this is too long for a legend of four columns.
-_FRONT = alt.Scale(domain=["on the front", "dominated"], range=["diamond", "circle"])
+
+Spec: TypeAlias = dict[str, Any]
+_ROWS = {"name": "rows"}
+_FRONT = {"domain": ["on the front", "dominated"], "range": ["diamond", "circle"]}
+_RAMP = {"range": "ramp", "domain": [0, 1]}
+_TYPES = {"N": "nominal", "Q": "quantitative"}
 
 
 @dataclass(frozen=True)
@@ -54,13 +58,13 @@ class Chart:
 
     `measures` are the values of the parameter `measure`, `columns` those of `column`; empty where the chart has no
     such parameter. `height` is that of the drawing, in pixels. `colours` are the places of the runs' colours in
-    `CATEGORIES`. `place`: where the page has it (`PLACES`).
+    `CATEGORIES`. `place`: where the page has it: first among the charts, folded below those, or in another section.
     """
 
     name: str
     title: str
     about: str
-    spec: dict[str, Any]
+    spec: Spec
     height: int
     measures: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
@@ -68,399 +72,393 @@ class Chart:
     place: str = "more"
 
 
-PLACES = {
-    **dict.fromkeys(("differences", "cutoffs", "trade", "approximation", "slices"), "first"),
-    **dict.fromkeys(("ranks", "bounds"), "leaderboard"),
-    "funnel": "failures",
-}
-"""Where a page has a chart: first among the charts, or in the section that it belongs to; the others are folded."""
-
-
 def charts_of(subject: Subject, failures: Sequence[RunFailures]) -> list[Chart]:
     """Every chart that there is data for."""
     comparison, names = subject.comparison, subject.candidates
-    columns = [data.chart_label(name) for name in subject.slice_columns]
     runs = [data.chart_label(run) for run in names]
     chosen = [failures[comparison.runs.index(run)] for run in names] if failures else []
     baseline = comparison.plan.baseline
     reference = baseline or names[0]
-
-    def kept(rows: Iterable[Row]) -> list[Row]:
-        return data.labelled([row for row in rows if row["run"] in names and row.get("vs", row["run"]) in names])
-
     shown = {run: data.chart_label(name) for run, name in short_names(names, LONG_NAME).items()}
-    paired = len(runs) > 1
-    drawn: list[tuple[Callable[..., Chart], list[Row], tuple[Any, ...]]] = [
-        (_differences, kept(data.difference_rows(comparison, reference)), (runs, shown[reference])),
-        (_curves, data.labelled(data.curve_rows(comparison, names, chosen)) if failures else [], (runs,)),
-        (_trade, data.labelled(data.trade_rows(subject, shown)), (runs,)),
-        (_approximation, data.approximation_rows(subject), (subject,)),
-        (_slices, data.labelled(data.slice_rows(subject, names)), (columns, runs)),
-        (_ranks, kept(data.rank_rows(comparison)) if paired else [], (runs,)),
-        (_bounds, kept(data.bound_rows(comparison)), (runs,)),
-        (_funnel, data.labelled(data.funnel_rows(comparison, names, chosen)) if failures else [], (runs,)),
-        (_bars, kept(data.bar_rows(comparison)), (runs, baseline is not None)),
-        (_distribution, kept(data.distribution_rows(comparison)), (runs,)),
-        (_diversity, data.labelled(data.diversity_rows(comparison, names, chosen)) if failures else [], (runs,)),
-        (_p_values, kept(data.p_rows(comparison)) if paired else [], (runs, baseline)),
-        (_overlap, data.labelled(data.overlap_rows(comparison, names)) if paired else [], (runs,)),
+    drawn: list[tuple[str, Callable[..., Chart], Iterable[Row], tuple[Any, ...]]] = [
+        ("first", _differences, data.difference_rows(comparison, reference), (runs, shown[reference])),
+        ("first", _curves, data.curve_rows(comparison, names, chosen), (runs,)),
+        ("first", _trade, data.trade_rows(subject, shown), (runs,)),
+        ("first", _approximation, data.approximation_rows(subject), (subject,)),
+        ("first", _slices, data.slice_rows(subject, names), (runs,)),
+        ("leaderboard", _ranks, data.rank_rows(comparison) if len(runs) > 1 else (), (runs,)),
+        ("leaderboard", _bounds, data.bound_rows(comparison), (runs,)),
+        ("failures", _funnel, data.funnel_rows(comparison, names, chosen), (runs,)),
+        ("more", _bars, data.bar_rows(comparison), (runs, baseline is not None)),
+        ("more", _distribution, data.distribution_rows(comparison), (runs,)),
+        ("more", _diversity, data.diversity_rows(comparison, names, chosen), (runs,)),
+        ("more", _p_values, data.p_rows(comparison), (runs, baseline)),
+        ("more", _overlap, data.overlap_rows(comparison, names), (runs,)),
     ]
+    labelled = [(place, draw, data.labelled(rows, names), arguments) for place, draw, rows, arguments in drawn]
+    charts = [replace(draw(rows, *arguments), place=place) for place, draw, rows, arguments in labelled if rows]
     # Every run has the same colour in every chart.
     rest = count()
     colours = tuple(
         LEADER if place == 0 else BASELINE if run == baseline else 2 + next(rest) % (len(CATEGORIES) - 2)
         for place, run in enumerate(names)
     )
-    charts = [draw(rows, *arguments) for draw, rows, arguments in drawn if rows]
-    return [replace(chart, colours=chart.colours or colours, place=PLACES.get(chart.name, "more")) for chart in charts]
+    return [replace(chart, colours=chart.colours or colours) for chart in charts]
 
 
 def _differences(rows: list[Row], runs: Sequence[str], reference: str) -> Chart:
-    base = _measured().encode(y=_runs_down("run", runs))
-    strong = alt.datum.outcome == "significant"
-    tips = _tips("run", "vs", "difference", "low", "high", "p", "outcome")
-    line = base.mark_rule(strokeWidth=3).encode(
-        x=alt.X("low:Q", title=f"difference from {reference}"),
-        x2="high:Q",
-        color=_colour(runs, legend=False),
-        opacity=alt.condition(strong, alt.value(1), alt.value(0.45)),
-        tooltip=tips,
+    strong, colour = "datum.outcome === 'significant'", _colour(runs, legend=False)
+    by_run = _by_run(runs, "vs", "difference", "low", "high", "p", "outcome")
+    low = _field("low:Q", title=f"difference from {reference}")
+    fill = {"condition": {"test": strong, **colour}, "value": "transparent"}
+    drawn = _layered(
+        # It has data of its own, so that it is there whatever the measure.
+        _layer({"type": "rule", "strokeDash": [5, 4]}, x={"datum": 0}) | {"data": _ROWS},
+        _layer({"type": "rule", "strokeWidth": 3}, **by_run, x=low, x2="high", opacity=_if({"test": strong}, 1, 0.45)),
+        _layer({"type": "point", "size": 90, "strokeWidth": 2, "opacity": 1}, **by_run, x="difference:Q", fill=fill),
     )
-    points = base.mark_point(size=90, strokeWidth=2, opacity=1).encode(
-        x="difference:Q",
-        color=_colour(runs, legend=False),
-        fill=alt.condition(strong, _colour(runs, legend=False), alt.value("transparent")),
-        tooltip=tips,
-    )
-    zero = _all().mark_rule(strokeDash=[5, 4]).encode(x=alt.datum(0))
     about = (
         f"Every run minus {reference}, with the interval of the corrected test: a filled point is a significant "
         "difference, and its line does not cross 0."
     )
-    height = max(LINE_HEIGHT, _rows_height(len(runs) - 1, 50))
-    return _chosen("differences", "Differences", about, alt.layer(zero, line, points), rows, height)
+    return _chart("differences", "Differences", about, drawn, rows, _height(len(runs) - 1, 50, LINE_HEIGHT))
 
 
 def _ranks(rows: list[Row], runs: Sequence[str]) -> Chart:
-    base = _measured().encode(y=_runs_down("run", runs), tooltip=_tips("run", "rank", "lowest", "highest"))
     last = max(row["highest"] for row in rows)
-    ranks = alt.Scale(domain=[1, last], nice=False, padding=12)
-    axis = alt.Axis(values=list(range(1, last + 1, -(-last // 20))), format="d")
-    line = base.mark_rule(strokeWidth=7, strokeCap="round", opacity=0.35).encode(
-        x=alt.X("lowest:Q", title="rank", scale=ranks, axis=axis), x2="highest:Q", color=_colour(runs, legend=False)
+    scale = {"domain": [1, last], "nice": False, "padding": 12}
+    axis = {"values": list(range(1, last + 1, -(-last // 20))), "format": "d"}
+    lowest = _field("lowest:Q", title="rank", scale=scale, axis=axis)
+    drawn = _layered(
+        _layer({"type": "rule", "strokeWidth": 7, "strokeCap": "round", "opacity": 0.35}, x=lowest, x2="highest"),
+        _layer({"type": "point", "filled": True, "size": 80, "opacity": 1}, x="rank:Q"),
+        **_by_run(runs, "rank", "lowest", "highest"),
     )
-    points = base.mark_point(filled=True, size=80, opacity=1).encode(x="rank:Q", color=_colour(runs, legend=False))
     about = (
         "The rank of every run, and the ranks that are consistent with the tests: a line starts after the runs that "
         "are significantly better, and ends before those that are significantly worse."
     )
-    return _chosen("ranks", "Ranks", about, alt.layer(line, points), rows, _rows_height(len(runs), 60))
+    return _chart("ranks", "Ranks", about, drawn, rows, _height(len(runs), 60))
 
 
 def _bounds(rows: list[Row], runs: Sequence[str]) -> Chart:
-    base = _measured().encode(y=_runs_down("run", runs), tooltip=_tips("run", "value", "low", "high", "judged"))
-    low = alt.X("low:Q", title=None, scale=alt.Scale(zero=False), axis=alt.Axis(tickCount=6))
-    bar = base.mark_bar(height={"band": 0.62}, opacity=0.4, cornerRadius=2)
-    bar = bar.encode(x=low, x2="high:Q", color=_colour(runs, legend=False))
-    value = base.mark_tick(thickness=3, bandSize=18).encode(x="value:Q", color=_colour(runs, legend=False))
+    low = _field("low:Q", title=None, scale={"zero": False}, axis={"tickCount": 6})
+    drawn = _layered(
+        _layer({"type": "bar", "height": {"band": 0.62}, "opacity": 0.4, "cornerRadius": 2}, x=low, x2="high"),
+        _layer({"type": "tick", "thickness": 3, "bandSize": 18}, x="value:Q"),
+        **_by_run(runs, "value", "low", "high", "judged"),
+    )
     about = (
         "The lowest and the highest mean that any grading of the run's unjudged documents gives; the tick is the mean. "
         "Documents that are not in its lists keep their grades."
     )
-    return _chosen("bounds", "Bounds", about, alt.layer(bar, value), rows, _rows_height(len(runs), 60))
+    return _chart("bounds", "Bounds", about, drawn, rows, _height(len(runs), 60))
 
 
 def _funnel(rows: list[Row], runs: Sequence[str]) -> Chart:
     steps = list(dict.fromkeys(row["step"] for row in rows))
-    axis, scale = alt.Axis(format="%", tickCount=5), alt.Scale(domain=steps, range="ramp")
-    bars = _all().mark_bar(height={"band": 0.7})
-    chart = bars.encode(
-        x=alt.X("share:Q", title="share of all relevant documents", stack=None, axis=axis),
-        y=_runs_down("run", runs),
-        color=alt.Color("step:N", title=None, sort=steps, scale=scale, legend=alt.Legend(orient="top", columns=2)),
+    axis, scale, legend = {"format": "%", "tickCount": 5}, {"domain": steps, "range": "ramp"}, {"columns": 2}
+    drawn = _layer(
+        {"type": "bar", "height": {"band": 0.7}},
+        x=_field("share:Q", title="share of all relevant documents", stack=None, axis=axis),
+        y=_runs_down(runs),
+        color=_field("step:N", title=None, sort=steps, scale=scale, legend={"orient": "top", **legend}),
         tooltip=_tips("run", "step", "documents", "share"),
     )
     about = (
         "The relevant documents of all queries: how many a run retrieves at all, and how many within its first "
         "documents. What is retrieved but low could be gained by a better order; the rest must be retrieved first."
     )
-    height = _rows_height(len(runs), 90)
-    return Chart("funnel", "Relevant documents by depth", about, _spec(chart, rows, height), height)
-
-
-def _rows_height(runs: int, rest: int) -> int:
-    """The height of a chart with one row per run; `rest` is for its axis and its legend."""
-    return runs * (LOW_ROW_HEIGHT if runs > MANY else ROW_HEIGHT) + rest
+    return _chart("funnel", "Relevant documents by depth", about, drawn, rows, _height(len(runs), 90), chosen=())
 
 
 def _bars(rows: list[Row], runs: Sequence[str], baseline: bool) -> Chart:
-    base = _measured().encode(y=_runs_down("run", runs))
-    value, tips = alt.X("value:Q", title=None), _tips("run", "value", "low", "high", "stars")
-    bars = base.mark_bar(height={"band": 0.62}, cornerRadiusEnd=2)
-    layers: list[Any] = [
-        bars.encode(x=value, color=_colour(runs, legend=False), tooltip=tips),
-        base.mark_rule(strokeWidth=1.5).encode(x="low:Q", x2="high:Q"),
-        base.transform_calculate(end="isValid(datum.high) ? datum.high : datum.value")
-        .mark_text(align="left", dx=5, fontSize=13, fontWeight="bold")
-        .encode(x="end:Q", text="stars:N"),
+    down, end = _runs_down(runs), {"as": "end", "calculate": "isValid(datum.high) ? datum.high : datum.value"}
+    tips = _tips("run", "value", "low", "high", "stars")
+    bar = {"type": "bar", "height": {"band": 0.62}, "cornerRadiusEnd": 2}
+    stars = {"type": "text", "align": "left", "dx": 5, "fontSize": 13, "fontWeight": "bold"}
+    layers = [
+        _layer(bar, x=_field("value:Q", title=None), y=down, color=_colour(runs, legend=False), tooltip=tips),
+        _layer({"type": "rule", "strokeWidth": 1.5}, x="low:Q", x2="high", y=down),
+        _layer(stars, end, x="end:Q", y=down, text="stars:N"),
     ]
     about = "Means with their 95% intervals."
     if baseline:
-        layers.append(_measured().mark_rule(strokeDash=[5, 4]).encode(x="max(baseline):Q"))
+        layers.append(_layer({"type": "rule", "strokeDash": [5, 4]}, x=_field("baseline:Q", aggregate="max")))
         about += (
             " The dashed line is the baseline; stars mark a significant difference from it (*** p < 0.001, ** p "
             "< 0.01, * p < 0.05)."
         )
-    height = max(LINE_HEIGHT, _rows_height(len(runs), 10))
-    return _chosen("means", "Means", about, alt.layer(*layers), rows, height)
+    return _chart("means", "Means", about, _layered(*layers), rows, _height(len(runs), 10, LINE_HEIGHT))
 
 
 def _curves(rows: list[Row], runs: Sequence[str]) -> Chart:
     about = "Every run at every cutoff, with the 95% interval of the mean. Click a name in the legend to highlight it."
-    return _chosen("cutoffs", "By cutoff", about, _lines(_measured(), rows, runs), rows, LINE_HEIGHT)
+    return _chart("cutoffs", "By cutoff", about, _lines(rows, runs), rows, LINE_HEIGHT)
 
 
 def _diversity(rows: list[Row], runs: Sequence[str]) -> Chart:
     about = "The number of different targets of a query among the first k documents; repeated targets add nothing."
-    return Chart("diversity", "Diversity", about, _spec(_lines(_all(), rows, runs), rows, LINE_HEIGHT), LINE_HEIGHT)
+    return _chart("diversity", "Diversity", about, _lines(rows, runs), rows, LINE_HEIGHT, chosen=())
 
 
-def _lines(chart: Any, rows: list[Row], runs: Sequence[str]) -> Any:
+def _lines(rows: list[Row], runs: Sequence[str]) -> Spec:
     """Lines with bands by cutoff, one colour and shape per run."""
-    axis = alt.Axis(values=sorted({row["k"] for row in rows}), format="d")
-    picked = alt.selection_point(name="picked", fields=["run"], bind="legend")
-    faint = alt.condition(picked, alt.value(1), alt.value(0.12))
-    base = chart.encode(
-        x=alt.X("k:Q", title="cutoff k", scale=alt.Scale(type="log", nice=False), axis=axis), color=_colour(runs)
+    axis = {"values": sorted({row["k"] for row in rows}), "format": "d"}
+    shapes = {"domain": runs, "range": [SHAPES[number % len(SHAPES)] for number in range(len(runs))]}
+    picked = {"param": "picked"}
+    faint, fainter = _if(picked, 1, 0.12), _if(picked, 0.09, 0.02)
+    points = _layer(
+        {"type": "point", "filled": True, "size": 55, "opacity": 1},
+        y="value:Q",
+        shape=_field("run:N", title=None, sort=runs, scale=shapes),
+        opacity=faint,
+        tooltip=_tips("run", "k", "value", "low", "high"),
     )
-    band = base.mark_area().encode(
-        y=alt.Y("low:Q", title=None), y2="high:Q", opacity=alt.condition(picked, alt.value(0.09), alt.value(0.02))
+    drawn = _layered(
+        _layer({"type": "area"}, y=_field("low:Q", title=None), y2="high", opacity=fainter),
+        _layer({"type": "line", "strokeWidth": 2}, y="value:Q", opacity=faint),
+        {"name": "points", **points},
+        x=_field("k:Q", title="cutoff k", scale={"type": "log", "nice": False}, axis=axis),
+        color=_colour(runs),
     )
-    line = base.mark_line(strokeWidth=2).encode(y="value:Q", opacity=faint)
-    shapes = alt.Scale(domain=list(runs), range=[SHAPES[number % len(SHAPES)] for number in range(len(runs))])
-    shape = alt.Shape("run:N", title=None, sort=list(runs), scale=shapes)
-    points = base.mark_point(filled=True, size=55, opacity=1).encode(
-        y="value:Q", shape=shape, opacity=faint, tooltip=_tips("run", "k", "value", "low", "high")
-    )
-    return alt.layer(band, line, points.properties(name="points").add_params(picked))
+    select = {"type": "point", "fields": ["run"]}
+    return drawn | {"params": [{"name": "picked", "select": select, "bind": "legend", "views": ["points"]}]}
 
 
 def _distribution(rows: list[Row], runs: Sequence[str]) -> Chart:
-    scale, legend = alt.Scale(range="ramp", domainMin=0), alt.Legend(format=".0%", orient="top")
-    cells = _measured().mark_rect(height={"band": 0.82})
-    chart = cells.encode(
-        x=alt.X("left:Q", title="value of a query", scale=alt.Scale(nice=False)),
-        x2="right:Q",
-        y=_runs_down("run", runs),
-        color=alt.Color("share:Q", title="queries", scale=scale, legend=legend),
+    scale, legend = {"range": "ramp", "domainMin": 0}, {"format": ".0%", "orient": "top"}
+    drawn = _layer(
+        {"type": "rect", "height": {"band": 0.82}},
+        x=_field("left:Q", title="value of a query", scale={"nice": False}),
+        x2="right",
+        y=_runs_down(runs),
+        color=_field("share:Q", title="queries", scale=scale, legend=legend),
         tooltip=_tips("run", "left", "right", "queries", "share"),
     )
     about = "The distribution of a run's values over queries: the stronger the colour, the more queries."
-    height = max(LINE_HEIGHT, _rows_height(len(runs), 70))
-    return _chosen("distribution", "Score distribution", about, chart, rows, height)
+    return _chart("distribution", "Score distribution", about, drawn, rows, _height(len(runs), 70, LINE_HEIGHT))
 
 
 def _trade(rows: list[Row], runs: Sequence[str]) -> Chart:
-    value = alt.Y("value:Q", title=None, scale=alt.Scale(zero=False, padding=18))
-    base = _measured().encode(x=_times(40), y=value)
-    is_best = alt.datum.front == "on the front"
-    best = base.transform_filter(is_best)
-    front = best.mark_line(interpolate="step-after", strokeDash=[5, 4], strokeWidth=1.5, color="#7a7a74")
-    points = base.mark_point(size=130, strokeWidth=2).encode(
-        color=_colour(runs),
-        shape=alt.Shape("front:N", title=None, scale=_FRONT, legend=None),
-        tooltip=_tips("run", "value", "milliseconds", "front"),
-    )
+    front = {"type": "line", "interpolate": "step-after", "strokeDash": [5, 4], "strokeWidth": 1.5, "color": "#7a7a74"}
+    best = {"filter": "datum.front === 'on the front'"}
     # A label is above its point. Of two neighbours of nearly the same value, the even one has it below, to the left.
-    by_time = [alt.SortField("milliseconds")]
-    named = (
-        base.transform_joinaggregate(lowest="min(value)", highest="max(value)")
-        .transform_filter(is_best)
-        .transform_window(place="row_number()", before="lag(value)", after="lead(value)", sort=by_time)
-        .transform_calculate(
-            near="0.08 * (datum.highest - datum.lowest)",
-            below="datum.place % 2 == 0 && (datum.value - datum.before < datum.near"
-            " || (isValid(datum.after) && datum.after - datum.value < datum.near))",
-        )
-        # Not a filter: Vega warns of layers without data.
-        .transform_calculate(above="datum.below ? '' : datum.label", under="datum.below ? datum.label : ''")
+    ends = [{"op": op, "field": "value", "as": name} for name, op in (("lowest", "min"), ("highest", "max"))]
+    neighbours = [{"op": op, "field": "value", "as": name} for name, op in (("before", "lag"), ("after", "lead"))]
+    below = (
+        "datum.place % 2 == 0 && (datum.value - datum.before < datum.near"
+        " || (isValid(datum.after) && datum.after - datum.value < datum.near))"
     )
-    above = named.mark_text(dy=-13).encode(text="above:N")
-    below = named.mark_text(align="right", dx=-6, dy=14).encode(text="under:N")
+    labels: list[Spec] = [
+        {"joinaggregate": ends},
+        best,
+        {"window": [{"op": "row_number", "as": "place"}, *neighbours], "sort": [{"field": "milliseconds"}]},
+        {"as": "near", "calculate": "0.08 * (datum.highest - datum.lowest)"},
+        {"as": "below", "calculate": below},
+        # Not a filter: Vega warns of layers without data.
+        {"as": "above", "calculate": "datum.below ? '' : datum.label"},
+        {"as": "under", "calculate": "datum.below ? datum.label : ''"},
+    ]
+    drawn = _layered(
+        _layer(front, best),
+        _layer(
+            {"type": "point", "size": 130, "strokeWidth": 2},
+            color=_colour(runs),
+            shape=_field("front:N", title=None, scale=_FRONT, legend=None),
+            tooltip=_tips("run", "value", "milliseconds", "front"),
+        ),
+        _layer({"type": "text", "dy": -13}, *labels, text="above:N"),
+        _layer({"type": "text", "align": "right", "dx": -6, "dy": 14}, *labels, text="under:N"),
+        x=_times(40),
+        y=_field("value:Q", title=None, scale={"zero": False, "padding": 18}),
+    )
     about = (
         "Up and to the left is better. No other run is both better and faster than those on the Pareto front "
         "(diamonds)."
     )
-    return _chosen("trade", "Quality and latency", about, alt.layer(front, points, above, below), rows, LINE_HEIGHT)
+    return _chart("trade", "Quality and latency", about, drawn, rows, LINE_HEIGHT)
 
 
-def _times(padding: int) -> alt.X:
-    scale, axis = alt.Scale(type="log", padding=padding), alt.Axis(tickCount=5)
-    return alt.X("milliseconds:Q", title="milliseconds per query (median, log scale)", scale=scale, axis=axis)
+def _times(padding: int) -> Spec:
+    scale, title = {"type": "log", "padding": padding}, "milliseconds per query (median, log scale)"
+    return _field("milliseconds:Q", title=title, scale=scale, axis={"tickCount": 5})
 
 
 def _approximation(rows: list[Row], subject: Subject) -> Chart:
     measure = str(subject.approximation[0]["measure"])
     series = list(dict.fromkeys(row["series"] for row in rows))
-    legend = alt.Legend(orient="top", columns=3, labelLimit=240, symbolOpacity=1)
-    colour = alt.Color("series:N", title=None, sort=series, scale=alt.Scale(domain=series), legend=legend)
-    base = _all().encode(x=_times(30), color=colour)
-    lost = alt.Y("lost:Q", title=f"{measure} lost", scale=alt.Scale(zero=True, padding=12))
-    tips = _tips("search", "lost", "low", "high", "neighbours", "milliseconds", "front")
-    line = base.transform_filter(alt.datum.series != data.EXACT).mark_line(strokeWidth=1, opacity=0.5)
-    bars = base.mark_rule(strokeWidth=1.5, opacity=0.6).encode(y=alt.Y("low:Q", title=f"{measure} lost"), y2="high:Q")
-    points = base.mark_point(size=90, strokeWidth=2, filled=False).encode(
-        y=lost, shape=alt.Shape("front:N", scale=_FRONT, legend=None), tooltip=tips
+    legend = {"orient": "top", "columns": 3, "labelLimit": 240, "symbolOpacity": 1}
+    lost = _field("lost:Q", title=f"{measure} lost", scale={"zero": True, "padding": 12})
+    low = _field("low:Q", title=f"{measure} lost")
+    approximate = {"filter": f"datum.series !== '{data.EXACT}'"}
+    drawn = _layered(
+        _layer({"type": "line", "strokeWidth": 1, "opacity": 0.5}, approximate, order="neighbours:Q", y=lost),
+        _layer({"type": "rule", "strokeWidth": 1.5, "opacity": 0.6}, y=low, y2="high"),
+        _layer(
+            {"type": "point", "size": 90, "strokeWidth": 2, "filled": False},
+            y=lost,
+            shape=_field("front:N", scale=_FRONT, legend=None),
+            tooltip=_tips("search", "lost", "low", "high", "neighbours", "milliseconds", "front"),
+        ),
+        x=_times(30),
+        color=_field("series:N", title=None, sort=series, scale={"domain": series}, legend=legend),
     )
     about = (
         f"{measure} lost compared with exact search over the same vectors and with the "
         "same filter, with the interval of the corrected test. Down and to the left is better; of the diamonds, no "
         "other search with that filter loses less and is faster."
     )
-    height = LINE_HEIGHT + 60
-    spec = _spec(alt.layer(line.encode(order="neighbours:Q", y=lost), bars, points), rows, height)
-    colours = tuple(number % len(CATEGORIES) for number in range(len(series)))
-    return Chart("approximation", "What approximate search costs", about, spec, height, colours=colours)
+    title, colours = "What approximate search costs", tuple(number % len(CATEGORIES) for number in range(len(series)))
+    chart = _chart("approximation", title, about, drawn, rows, LINE_HEIGHT + 60, chosen=())
+    return replace(chart, colours=colours)
 
 
-def _slices(rows: list[Row], columns: Sequence[str], runs: Sequence[str]) -> Chart:
-    slices = alt.Y("slice:N", title=None, sort=None, axis=alt.Axis(labelLimit=180, ticks=False, domain=False))
-    base = _measured().transform_filter("datum.column === column").encode(x=_runs_across("run", runs), y=slices)
+def _slices(rows: list[Row], runs: Sequence[str]) -> Chart:
+    axis = {"labelLimit": 180, "ticks": False, "domain": False}
+    places = {"x": _runs_across("run", runs), "y": _field("slice:N", title=None, sort=None, axis=axis)}
     tips = _tips("run", "slice", "value", "queries")
-    cells = _cells(base, _ramp("shade"), tips, base, "text:N", "datum.shade > inkAt", 48)
-    tallest = max(len({row["slice"] for row in rows if row["column"] == name}) for name in columns)
+    drawn = _cells(places, _field("shade:Q", legend=None, scale=_RAMP), tips, "text:N", "datum.shade > inkAt", 48)
+    tallest = max(Counter(column for column, _ in {(row["column"], row["slice"]) for row in rows}).values())
     about = (
         "Means by kind of query (number of queries in brackets); the stronger the colour the better, and ● is the "
         "best of each kind."
     )
     height = max(LINE_HEIGHT, tallest * ROW_HEIGHT + 110)
-    return _chosen("slices", "By kind of query", about, cells, rows, height, columns)
+    return _chart("slices", "By kind of query", about, drawn, rows, height, ("measure", "column"))
 
 
 def _p_values(rows: list[Row], runs: Sequence[str], baseline: str | None) -> Chart:
-    base = _measured().encode(x=_runs_across("vs", runs), y=_runs_down("run", runs))
-    levels = alt.Color(
-        "level:N",
-        title="p",
-        scale=alt.Scale(domain=list(LEVELS), range="ordinal"),
-        legend=alt.Legend(orient="top", columns=4, symbolStrokeWidth=1, symbolStrokeColor="#8a8a84"),
-    )
+    places = {"x": _runs_across("vs", runs), "y": _runs_down(runs)}
+    legend = {"orient": "top", "columns": 4, "symbolStrokeWidth": 1, "symbolStrokeColor": "#8a8a84"}
+    levels = _field("level:N", title="p", scale={"domain": [*LEVELS], "range": "ordinal"}, legend=legend)
     strong = " || ".join(f"datum.level === '{level}'" for level in STRONG_LEVELS)
     shown_p = "!isValid(datum.p) ? '' : datum.p < 0.001 ? '<.001' : format(datum.p, '.3f')"
-    labels = base.transform_calculate(text=shown_p)
-    cells = _cells(base, levels, _tips("run", "vs", "difference", "p"), labels, "text:N", strong, 36)
+    tips = _tips("run", "vs", "difference", "p")
+    drawn = _cells(places, levels, tips, "text:N", strong, 36, {"as": "text", "calculate": shown_p})
     family = "all pairs of the measure"
     if baseline is not None:
         family = f"the pairs with {baseline} as in the tables, and for the other pairs together"
     about = f"The p-value of every two runs, adjusted for {family}; strong cells are significant differences."
-    height = max(LINE_HEIGHT, _rows_height(len(runs), 130))
-    return _chosen("p-values", "Significant differences", about, cells, rows, height)
+    return _chart("p-values", "Significant differences", about, drawn, rows, _height(len(runs), 130, LINE_HEIGHT))
 
 
 def _overlap(rows: list[Row], runs: Sequence[str]) -> Chart:
-    base = _all().encode(x=_runs_across("vs", runs), y=_runs_down("run", runs))
-    text = alt.Text("share:Q", format=".0%")
-    cells = _cells(base, _ramp("share"), _tips("run", "vs", "share"), base, text, "datum.share > inkAt", 34)
-    height = max(LINE_HEIGHT, _rows_height(len(runs), 130))
+    places = {"x": _runs_across("vs", runs), "y": _runs_down(runs)}
+    colour, text = _field("share:Q", legend=None, scale=_RAMP), _field("share:Q", format=".0%")
+    drawn = _cells(places, colour, _tips("run", "vs", "share"), text, "datum.share > inkAt", 34)
     about = (
         f"The share of their first {data.OVERLAP_DEPTH} documents that two runs have in common. Runs with a low "
         "overlap may be worth fusing."
     )
-    return Chart("agreement", "Overlap", about, _spec(cells, rows, height), height)
+    height = _height(len(runs), 130, LINE_HEIGHT)
+    return _chart("agreement", "Overlap", about, drawn, rows, height, chosen=())
 
 
-def _chosen(
-    name: str, title: str, about: str, chart: Any, rows: list[Row], height: int, columns: Sequence[str] = ()
+def _chart(
+    name: str, title: str, about: str, drawn: Spec, rows: list[Row], height: int, chosen: Sequence[str] = ("measure",)
 ) -> Chart:
-    """A chart with a parameter `measure`, and `column` where there are columns."""
-    measures = tuple(dict.fromkeys(row["measure"] for row in rows))
-    spec = _spec(chart, rows, height)
-    chosen = {"measure": measures[0]} | ({"column": columns[0]} if columns else {})
-    spec["params"] = [*({"name": name, "value": value} for name, value in chosen.items()), *spec["params"]]
-    return Chart(name, title, about, spec, height, measures, tuple(columns))
+    """A chart as wide as the element that it is in. Of what is `chosen`, it has the rows of one value at a time."""
+    values = {column: tuple(dict.fromkeys(row[column] for row in rows)) for column in chosen}
+    params = {column: of_column[0] for column, of_column in values.items()} | INKS
+    spec = drawn | {"data": _ROWS, "datasets": {"rows": rows}}
+    spec["params"] = [{"name": name, "value": value} for name, value in params.items()] + drawn.get("params", [])
+    spec["transform"] = [{"filter": f"datum.{column} === {column}"} for column in chosen]
+    spec |= {"width": "container", "height": height, "autosize": {"type": "fit", "contains": "padding"}}
+    return Chart(name, title, about, spec, height, values.get("measure", ()), values.get("column", ()))
 
 
-def _all() -> Any:
-    return alt.Chart(alt.NamedData(name="rows"))
+def _height(runs: int, rest: int, least: int = 0) -> int:
+    """The height of a chart with one row per run; `rest` is for its axis and its legend."""
+    return max(least, runs * (LOW_ROW_HEIGHT if runs > MANY else ROW_HEIGHT) + rest)
 
 
-def _measured() -> Any:
-    return _all().transform_filter("datum.measure === measure")
+def _layered(*layers: Spec, **channels: Any) -> Spec:
+    """Layers, and the channels that they share."""
+    return {"layer": list(layers), "encoding": _encoding(channels)}
 
 
-def _spec(chart: Any, rows: list[Row], height: int) -> dict[str, Any]:
-    """The chart as Vega-Lite, as wide as the element that it is in."""
-    fitted = chart.properties(
-        width="container", height=height, autosize=alt.AutoSizeParams(type="fit", contains="padding")
-    )
-    spec: dict[str, Any] = fitted.to_dict(validate=False)
-    spec.pop("$schema", None)
-    spec.pop("config", None)
-    spec["datasets"] = {"rows": rows}
-    inks = [{"name": name, "value": colour} for name, colour in INKS.items()]
-    spec["params"] = [*inks, *spec.get("params", [])]
-    return spec
+def _layer(mark: Spec, *transforms: Spec, **channels: Any) -> Spec:
+    """A mark with its channels, and what is done with the rows before it is drawn."""
+    return {"mark": mark, "encoding": _encoding(channels)} | ({"transform": list(transforms)} if transforms else {})
 
 
-def _runs_down(field: str, runs: Sequence[str]) -> alt.Y:
-    axis = alt.Axis(labelLimit=190, labelExpr=_label(runs), ticks=False, domain=False)
-    return alt.Y(f"{field}:N", title=None, sort=list(runs), axis=axis)
+def _encoding(channels: Spec) -> Spec:
+    """Channels by name; a text is a field without options."""
+    return {name: _field(channel) if isinstance(channel, str) else channel for name, channel in channels.items()}
 
 
-def _runs_across(field: str, runs: Sequence[str]) -> alt.X:
-    axis = alt.Axis(labelAngle=-35, labelLimit=180, labelExpr=_label(runs), orient="bottom", ticks=False, domain=False)
-    return alt.X(f"{field}:N", title=None, sort=list(runs), axis=axis)
+def _field(shorthand: str, **options: Any) -> Spec:
+    """A field and its type, such as `run:N`; the second end of an interval has no type of its own."""
+    name, _, kind = shorthand.partition(":")
+    return {"field": name, **({"type": _TYPES[kind]} if kind else {}), **options}
 
 
-def _label(runs: Sequence[str]) -> Any:
+def _if(condition: Spec, value: Any, other: Any) -> Spec:
+    """One value or another."""
+    return {"condition": {**condition, "value": value}, "value": other}
+
+
+def _by_run(runs: Sequence[str], *tips: str) -> Spec:
+    """The channels of a chart with one row per run."""
+    return {"y": _runs_down(runs), "color": _colour(runs, legend=False), "tooltip": _tips("run", *tips)}
+
+
+def _runs_down(runs: Sequence[str]) -> Spec:
+    axis = {"labelLimit": 190, **_labels(runs), "ticks": False, "domain": False}
+    return _field("run:N", title=None, sort=runs, axis=axis)
+
+
+def _runs_across(field: str, runs: Sequence[str]) -> Spec:
+    axis = {"labelAngle": -35, "labelLimit": 180, **_labels(runs), "orient": "bottom", "ticks": False, "domain": False}
+    return _field(f"{field}:N", title=None, sort=runs, axis=axis)
+
+
+def _labels(runs: Sequence[str]) -> dict[str, str]:
     """The expression for the labels of names: long ones without the prefix and suffix that all names share."""
     if max(map(len, runs), default=0) <= LONG_NAME:
-        return alt.Undefined
+        return {}
     head, tail = shared_ends(runs)
     before, after = (len(part.encode("utf-16-le", "replace")) // 2 for part in (head, tail))
     middle = f"slice(datum.label, {before}, length(datum.label) - {after})"
     if max(map(len, runs)) - len(head) - len(tail) > LONG_NAME:
         middle = f"(length({middle}) > {LONG_NAME} ? slice({middle}, 0, 14) + '…' + slice({middle}, -13) : {middle})"
-    return f"{repr('…') if head else repr('')} + {middle} + {repr('…') if tail else repr('')}"
+    return {"labelExpr": f"{repr('…') if head else repr('')} + {middle} + {repr('…') if tail else repr('')}"}
 
 
-def _colour(runs: Sequence[str], legend: bool = True) -> alt.Color:
+def _colour(runs: Sequence[str], legend: bool = True) -> Spec:
     head, tail = shared_ends(runs)
     longest = max(map(len, runs), default=0) - len(head) - len(tail)
     columns, limit = (4, 170) if longest <= LEGEND_NAME else (2, 240)
-    key = alt.Legend(
-        orient="top", columns=columns, symbolLimit=40, symbolOpacity=1, labelLimit=limit, labelExpr=_label(runs)
-    )
-    scale = alt.Scale(domain=list(runs))
-    return alt.Color("run:N", title=None, sort=list(runs), scale=scale, legend=key if legend else None)
-
-
-def _ramp(field: str) -> alt.Color:
-    return alt.Color(f"{field}:Q", legend=None, scale=alt.Scale(range="ramp", domain=[0, 1]))
+    key = {"orient": "top", "columns": columns, "symbolLimit": 40, "symbolOpacity": 1, "labelLimit": limit}
+    key |= _labels(runs)
+    return _field("run:N", title=None, sort=runs, scale={"domain": runs}, legend=key if legend else None)
 
 
 def _cells(
-    base: Any, colour: alt.Color, tips: list[alt.Tooltip], labels: Any, text: Any, strong: str, width: int
-) -> Any:
+    places: Spec, colour: Spec, tips: list[Spec], text: str | Spec, strong: str, width: int, *transforms: Spec
+) -> Spec:
     """Coloured cells with text, which is shown if a cell has `width` pixels; `strong` cells have the other ink."""
-    ink = alt.condition(strong, alt.value(alt.expr("inkHigh")), alt.value(alt.expr("inkLow")))
-    fits = alt.condition(f"bandwidth('x') >= {width}", alt.value(1), alt.value(0))
-    return alt.layer(
-        base.mark_rect(cornerRadius=2).encode(color=colour, tooltip=tips),
-        labels.mark_text(fontSize=11).encode(text=text, color=ink, opacity=fits),
+    ink = _if({"test": strong}, {"expr": "inkHigh"}, {"expr": "inkLow"})
+    fits = _if({"test": f"bandwidth('x') >= {width}"}, 1, 0)
+    return _layered(
+        _layer({"type": "rect", "cornerRadius": 2}, color=colour, tooltip=tips),
+        _layer({"type": "text", "fontSize": 11}, *transforms, text=text, color=ink, opacity=fits),
+        **places,
     )
 
 
-def _tips(*fields: str) -> list[alt.Tooltip]:
+def _tips(*fields: str) -> list[Spec]:
     formats = dict.fromkeys(("value", "low", "high", "left", "right", "difference", "lost"), ".4~f")
     formats |= {"share": ".1%", "neighbours": ".1%", "judged": ".0%", "documents": ",", "p": ".3g"}
     formats["milliseconds"] = ".3~g"
     kinds = dict.fromkeys(("run", "vs", "slice", "stars", "front", "outcome", "search", "step"), "N")
-    return [alt.Tooltip(f"{name}:{kinds.get(name, 'Q')}", format=formats.get(name, alt.Undefined)) for name in fields]
+    options = {name: {"format": form} for name, form in formats.items()}
+    return [_field(f"{name}:{kinds.get(name, 'Q')}", **options.get(name, {})) for name in fields]
 
 
 WIDTH, SCALE = 760, 2
-_CONFIG: dict[str, Any] = {
+_CONFIG: Spec = {
     "background": "#ffffff",
     "font": "Helvetica, Arial, sans-serif",
     "view": {"stroke": None},

@@ -52,9 +52,10 @@ def chart_label(name: str) -> str:
     return f"\u200b{shown}" if shown.startswith("__") or shown in _OBJECT_KEYS else shown
 
 
-def labelled(rows: Iterable[Row]) -> list[Row]:
-    """The rows with names that are safe in a chart."""
-    return [{key: chart_label(value) if key in _NAMES else value for key, value in row.items()} for row in rows]
+def labelled(rows: Iterable[Row], runs: Sequence[str]) -> list[Row]:
+    """The rows about these runs, with names that are safe in a chart."""
+    about = (row for row in rows if all(row[key] in runs for key in ("run", "vs") if key in row))
+    return [{key: chart_label(value) if key in _NAMES else value for key, value in row.items()} for row in about]
 
 
 def bar_rows(comparison: ComparisonData) -> Iterator[Row]:
@@ -106,7 +107,7 @@ def diversity_rows(comparison: ComparisonData, runs: Sequence[str], failures: Se
 def _by_cutoff(
     comparison: ComparisonData, runs: Sequence[str], failures: Sequence[RunFailures], measure: Measure, label: str
 ) -> list[Row]:
-    """The means of the runs at every cutoff up to the longest list; empty if one cannot be computed."""
+    """The means of the runs at every cutoff up to the longest list; empty if one cannot be computed, or is unknown."""
     alignments = [run_failures.alignment for run_failures in failures]
     depth = max((int(a.retrieved.max(initial=0)) for a in alignments), default=0)
     cutoffs = [k for k in CUTOFFS if k <= max(depth, 1) or k <= (measure.cutoff or 1)]
@@ -114,7 +115,7 @@ def _by_cutoff(
         return [
             {"measure": label, "run": run, "k": k, **_band(_values(measure @ k, a, comparison), measure)}
             for k in cutoffs
-            for run, a in zip(runs, alignments, strict=True)
+            for run, a in zip(runs if failures else (), alignments, strict=True)
         ]
     except MeasureError:
         return []
@@ -191,7 +192,7 @@ def funnel_rows(comparison: ComparisonData, runs: Sequence[str], failures: Seque
 
     Empty if the lists are too short to have a difference, and if relevant documents are not the same for all runs.
     """
-    depth = max(int(run_failures.alignment.retrieved.max(initial=0)) for run_failures in failures)
+    depth = max((int(run_failures.alignment.retrieved.max(initial=0)) for run_failures in failures), default=0)
     if depth <= min(FUNNEL) or comparison.source is None or comparison.source.chunked:
         return []
     first = comparison.score_tables[0]

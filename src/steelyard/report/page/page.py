@@ -6,27 +6,42 @@ from collections.abc import Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from steelyard.comparison.columns import is_time, title
 from steelyard.comparison.next_steps import run_failures
 from steelyard.errors import InputError
+from steelyard.io.files import write_file
+from steelyard.report.charts.charts import Chart, charts_of, save_charts
+from steelyard.report.charts.data import chart_label
+from steelyard.report.comparison import comparison_document
 from steelyard.report.page import queries
 from steelyard.report.page.embed import embedded_json, page_script, page_style, page_template, script_hash, vega_script
 from steelyard.report.page.shell import document_page
 from steelyard.report.page.subject import Subject
 from steelyard.report.page.view import view_of
-from steelyard.report.rows import comparison_document
 from steelyard.version import __version__
 from steelyard.wording import counted
-
-if TYPE_CHECKING:
-    from steelyard.report.charts.charts import Chart
 
 PAGE_LIMIT = 15_000_000  # The largest page, in bytes; `everything` lifts the limit.
 SUMMARY_LIMIT = 8_000_000  # Of those, the bytes for the values of the queries; the rest is for lists and texts.
 _SPARE = 120_000  # Bytes reserved for the numbers of the queries whose lists are included.
-_EXTRA = ("jinja2", "altair", "vl_convert")
+_EXTRA = ("jinja2", "vl_convert")
+
+
+def write_page(
+    subject: Subject, path: str | Path, *, everything: bool = False, charts: str | Path | None = None
+) -> None:
+    """Write the page at `path`; with `charts`, also every chart as PNG and SVG in that folder.
+
+    A page has at most 15 MB and states what it leaves out; with `everything` it leaves nothing out. Where the extra
+    `report` is not installed, a page with the tables alone is written, which states that.
+    """
+    missing = missing_extra()
+    html = page_html(subject, everything=everything) if missing is None else plain_page(subject, missing)
+    write_file(Path(path), html.encode("utf-8", "replace"))
+    if charts is not None:
+        chart_files(subject, Path(charts))
 
 
 def missing_extra() -> str | None:
@@ -37,8 +52,6 @@ def missing_extra() -> str | None:
 def page_html(subject: Subject, *, everything: bool = False) -> str:
     """The page as text."""
     from markupsafe import Markup
-
-    from steelyard.report.charts.charts import charts_of
 
     failures, scores = run_failures(subject.comparison), subject.comparison.score_tables[0]
     order = queries.interesting_order(scores.of(scores.columns[0].key), failures)
@@ -77,8 +90,6 @@ def chart_files(subject: Subject, folder: Path) -> list[Path]:
     missing = missing_extra()
     if missing is not None:
         raise InputError(f"charts need {missing}, which is not installed: pip install 'steelyard[report]'.")
-    from steelyard.report.charts.charts import charts_of, save_charts
-
     return save_charts(charts_of(subject, run_failures(subject.comparison)), folder)
 
 
@@ -125,8 +136,6 @@ def _left_out(subject: Subject, kept: queries.Kept, lists: queries.Lists) -> lis
 
 def _embedded(chart: Chart, subject: Subject) -> dict[str, Any]:
     from markupsafe import Markup
-
-    from steelyard.report.charts.data import chart_label
 
     data = {name: getattr(chart, name) for name in ("name", "title", "spec", "measures", "columns", "colours")}
     data["runs"] = list(map(chart_label, subject.candidates))

@@ -19,6 +19,7 @@ from steelyard.comparison.scores import ScoreTable
 from steelyard.comparison.slices import slice_labels
 from steelyard.comparison.stages import StagesData
 from steelyard.lazy import polars as pl
+from steelyard.qrels import Qrels
 from steelyard.report.page.embed import embedded_json, packed
 from steelyard.report.page.subject import Subject
 from steelyard.report.tables import long_ends
@@ -105,7 +106,7 @@ def lists_of(
     if source is None:
         return Lists((), "{}", 0)
     documents = DocumentTable(subject.documents, whole=limit is None)
-    judgments = _Judgments.of(source.qrels, failures)
+    judgments = _Judgments(source.qrels, failures)
     staged = {number: stages for number, stages in _staged(subject).items() if stages.lists}
     # Each entry is kept as JSON, which is a tenth of the size of its objects.
     entries: dict[str, str] = {}
@@ -115,10 +116,9 @@ def lists_of(
         tops.update(doc for lists in returned.values() for docs in lists for doc in docs[:DEPTH])
         lists = [None if rows is None else [_list_row(documents, row) for row in rows] for rows in listed]
         entry = {"lists": lists, **judgments.entry(name, documents, tops)}
-        failed = {run: errors[name] for run, errors in subject.errors.items() if name in errors}
-        by_run = {str(comparison.runs.index(run)): error for run, error in failed.items() if run in comparison.runs}
-        if by_run:
-            entry["errors"] = by_run
+        failed = {str(at): subject.errors.get(run, {}).get(name) for at, run in enumerate(comparison.runs)}
+        if errors := {at: error for at, error in failed.items() if error is not None}:
+            entry["errors"] = errors
         if returned:
             judged = {row[0] for row in entry["judged"]}
             entry["stages"] = {
@@ -191,37 +191,22 @@ def _tops(run: Run, ordering: Ordering, queries: Sequence[str], depth: int | Non
     return tops
 
 
-@dataclass(frozen=True)
 class _Judgments:
     """The judgments of a query with the ranks of each judged document in every run.
 
     A rank is 0 where the document was not retrieved, and None where it is a chunk of another chunking than the run's.
     """
 
-    place: dict[str, int]
-    starts: list[int]
-    doc_ids: Sequence[str]
-    grades: list[float]
-    targets: dict[int, list[str]]
-    ranks: list[list[int | None]]
-    level: float
-
-    @classmethod
-    def of(cls, qrels: Any, failures: Sequence[RunFailures]) -> _Judgments:
-        judged = qrels.judged
-        named: dict[int, list[str]] = {}
+    def __init__(self, qrels: Qrels, failures: Sequence[RunFailures]) -> None:
+        self.starts, self.doc_ids = qrels.judged.starts.tolist(), qrels.judged.doc_ids
+        self.grades = qrels.grades.tolist()
+        self.place = {query: number for number, query in enumerate(qrels.judged.query_ids)}
+        self.targets: dict[int, list[str]] = {}
         if qrels.has_targets:
             for doc, target in zip(qrels.targets.doc.tolist(), qrels.targets.target.tolist(), strict=True):
-                named.setdefault(doc, []).append(qrels.targets.name[target])
-        return cls(
-            place={query: number for number, query in enumerate(judged.query_ids)},
-            starts=judged.starts.tolist(),
-            doc_ids=judged.doc_ids,
-            grades=qrels.grades.tolist(),
-            targets=named,
-            ranks=[_ranks(qrels, run_failures.alignment) for run_failures in failures],
-            level=(failures[0].level if failures else None) or 0.0,
-        )
+                self.targets.setdefault(doc, []).append(qrels.targets.name[target])
+        self.ranks = [_ranks(qrels, run_failures.alignment) for run_failures in failures]
+        self.level = (failures[0].level if failures else None) or 0.0
 
     def entry(self, query: str, documents: DocumentTable, shown: Container[str]) -> dict[str, Any]:
         """The judged documents that are in a shown list, and the relevant ones that are in none."""
@@ -242,7 +227,7 @@ class _Judgments:
         return {"judged": rows, "relevant": int(relevant), "hidden": hidden, "level": self.level}
 
 
-def _ranks(qrels: Any, a: Alignment) -> list[int | None]:
+def _ranks(qrels: Qrels, a: Alignment) -> list[int | None]:
     """The rank of every judged document in a run, which may be joined with a part of the qrels."""
     ranks = np.zeros(len(a.judged.query), dtype=np.int64)
     ranks[a.doc] = a.rank
@@ -308,13 +293,16 @@ def _packed_failures(failures: Sequence[RunFailures], names: Sequence[str]) -> d
     if not failures:
         return {"failures": None, "first": None, "found": None, "relevant": None}
     chosen = places_of(failures, names)
-    relevant = np.stack([run_failures.relevant[chosen] for run_failures in failures])
-    if (relevant == relevant[:1]).all():
-        relevant = relevant[:1]
+
+    def stacked(what: str) -> Ints:
+        return np.stack([getattr(run_failures, what)[chosen] for run_failures in failures])
+
+    relevant = stacked("relevant")
+    relevant = relevant[:1] if (relevant == relevant[:1]).all() else relevant
     return {
-        "failures": packed(np.stack([run_failures.failures[chosen] for run_failures in failures]), "u1"),
-        "first": packed(np.stack([run_failures.first[chosen] for run_failures in failures]), "u2"),
-        "found": _narrow(np.stack([run_failures.found[chosen] for run_failures in failures])),
+        "failures": packed(stacked("failures"), "u1"),
+        "first": packed(stacked("first"), "u2"),
+        "found": _narrow(stacked("found")),
         "relevant": _narrow(relevant),
     }
 

@@ -34,9 +34,10 @@ def section(name: str, heading: str, content: str) -> str:
     return f'<section id="{name}"><h2 tabindex="-1">{heading}</h2>{content}</section>\n' if content else ""
 
 
-def scrolled(label: str, content: str) -> str:
-    """Content that may be wider than the screen, scrolled by mouse and by keys."""
-    return f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(label)}">{content}</div>'
+def scrolled(label: str, content: str, kind: str = "scroll", name: str = "") -> str:
+    """Content that may be wider than the screen, scrolled by mouse and by keys. kind: its class. name: its id."""
+    named = f' id="{name}"' if name else ""
+    return f'<div class="{kind}"{named} tabindex="0" role="region" aria-label="{escape(label)}">{content}</div>'
 
 
 def page_link(page: Path | None, folder: Path | None) -> str:

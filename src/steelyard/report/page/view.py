@@ -19,10 +19,10 @@ from steelyard.comparison.pairs import Pair, rule_outcomes
 from steelyard.comparison.scores import COMPOSITE, Column, ScoreTable
 from steelyard.dialects.explain import explain
 from steelyard.notes import in_short, sentence
+from steelyard.report.comparison import p_heading, pair_cells, stability_lines, with_unit
 from steelyard.report.page.embed import embedded_json
 from steelyard.report.page.queries import Kept
 from steelyard.report.page.subject import Subject
-from steelyard.report.rows import p_heading, pair_cells, stability_lines, with_unit
 from steelyard.report.stages import stages_panels
 from steelyard.report.summary import all_notes, unchecked, verdict_lines
 from steelyard.report.tables import LONG_NAME, long_ends, short_names, table_html
@@ -250,7 +250,7 @@ def _rows(subject: Subject, scores: ScoreTable, further: Sequence[BoardColumn]) 
     against = [pair for pair in comparison.tested_pairs if pair.baseline == base and pair.k == scores.k]
     tested = {(pair.run, pair.measure): pair for pair in against}
     spans = {column.key: _span(rows, column) for column in scores.columns}
-    best = {column.key: _best(rows, column, subject.candidates) for column in scores.columns}
+    best = {column.key: _best(rows, column, subject.candidates) if len(rows) > 1 else None for column in scores.columns}
     groups = [row.group for row in rows]
     opens = [i for i in range(1, len(rows)) if not set("".join(groups[:i])) & set("".join(groups[i:]))]
     tied = comparison.verdict.tied if scores is comparison.score_tables[0] else ()
@@ -268,9 +268,7 @@ def _rows(subject: Subject, scores: ScoreTable, further: Sequence[BoardColumn]) 
                 {
                     "value": "" if isnan(row.means[column.key]) else repr(row.means[column.key]),
                     "text": shown(column, row.means[column.key]),
-                    "best": len(rows) > 1
-                    and row.run in subject.candidates
-                    and row.means[column.key] == best[column.key],
+                    "best": row.run in subject.candidates and row.means[column.key] == best[column.key],
                     "composite": column.key == COMPOSITE,
                     "bar": _bar(row, column, spans[column.key]),
                     "change": _change(tested.get((row.run, column.key)), column),

@@ -1,6 +1,6 @@
 // The leaderboard: sorted by any column, and ranked again when the weights change.
 
-import { append, byId, make, shortNameOf } from "./dom.js";
+import { byId, make, shortNameOf } from "./dom.js";
 import { fillChooser } from "./picker.js";
 import { number, visible } from "./text.js";
 import { readWeights, unpackBoard, weigh } from "./weights.js";
@@ -22,9 +22,7 @@ export function setUpLeaderboard(data, store) {
       sliders.show(weights, changed);
       table.classList.toggle("reweighed", changed);
       boards.forEach((board, place) => showComposite(bodies[place], weigh(board, weights)));
-      const status = byId("weights-said");
-      status.replaceChildren();
-      append(status, verdict(data, boards[0], weights, changed));
+      byId("weights-said").replaceChildren(...verdict(data, boards[0], weights, changed));
       whatIf(changed ? verdict(data, boards[0], weights, true) : null);
     }
     sortRows(table, state.by);
@@ -44,8 +42,7 @@ function setUpWhatIf(store) {
     byId("what-if").hidden = parts === null;
     document.documentElement.toggleAttribute("data-what-if", parts !== null);
     document.title = parts === null ? title : `What if: ${title}`;
-    headline.replaceChildren(...(parts === null ? measured : [make("span", { class: "tag" }, "What if"), " "]));
-    if (parts !== null) append(headline, parts);
+    headline.replaceChildren(...(parts === null ? measured : [make("span", { class: "tag" }, "What if"), " ", ...parts]));
   };
 }
 

@@ -161,13 +161,8 @@ function headOf(name, text, kind, state, store) {
 }
 
 function topValue(data, measure, shown) {
-  let top = 0;
-  for (const query of shown) {
-    for (let run = 0; run < data.runs.length; run += 1) {
-      const value = data.value(measure, run, query);
-      if (value > top) top = value;
-    }
-  }
+  const values = shown.flatMap((query) => data.runs.map((_, run) => data.value(measure, run, query)));
+  const top = Math.max(0, ...values.filter((value) => value > 0));
   return top <= 1 && top > 0.2 ? 1 : top || 1;
 }
 

@@ -60,9 +60,7 @@ function redraw(dialog) {
 function fill(dialog, data, state, store, query) {
   const text = data.texts[query];
   const shownText = visible(text || data.queries[query]);
-  const title = byId("query-title");
-  title.replaceChildren();
-  append(title, [make("bdi", {}, shownText)]);
+  byId("query-title").replaceChildren(make("bdi", {}, shownText));
   const about = byId("query-about");
   about.replaceChildren();
   append(about, [make("bdi", { class: "id" }, visible(data.queries[query])), ...sliceTags(data, query)]);
@@ -266,8 +264,7 @@ function card(item, queryTerms, before, cutoff) {
 function textOf(text, cut, queryTerms) {
   const shown = make("div", { class: "text clamped", dir: "auto" });
   const fill = (open) => {
-    shown.replaceChildren();
-    append(shown, marked(open ? visible(text) : excerpt(visible(text), queryTerms), queryTerms));
+    shown.replaceChildren(...marked(open ? visible(text) : excerpt(visible(text), queryTerms), queryTerms));
     if (open && cut) append(shown, [make("span", { class: "cut" }, ` … ${cut.toLocaleString("en")} more characters left out`)]);
   };
   fill(false);
