@@ -331,3 +331,18 @@ def private_copy(path: Path, owner: object, *others: Path) -> Path:
         copy = shutil.copytree if source.is_dir() else shutil.copy
         copy(source, copies / source.name)
     return copies / path.name
+
+
+class DatabaseEngine(VectorEngine):
+    """A vector database whose target has an address, a client, or a name of one."""
+
+    api_key: str | None = setting(default=None, only="target")
+
+    def _set_up(self) -> None:
+        if self._existing:
+            secrets, self._address = self._opened([{"api_key": self.api_key}, self.target])
+            self._key = secrets["api_key"]
+        super()._set_up()
+
+    def _is_url(self) -> bool:
+        return isinstance(self._address, str) and "://" in self._address

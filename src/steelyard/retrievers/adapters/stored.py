@@ -10,9 +10,11 @@ from steelyard.checks import unknown_name
 from steelyard.errors import InputError, SteelyardError
 from steelyard.io.datasets import DOCUMENT_IDS, find_column
 from steelyard.retrievers.adapters.base import Engine
+from steelyard.retrievers.adapters.chroma import Chroma
+from steelyard.retrievers.adapters.lancedb import LanceDB
 from steelyard.retrievers.adapters.postgres import PostgresFts
+from steelyard.retrievers.adapters.qdrant import Qdrant
 from steelyard.retrievers.adapters.sqlite import SqliteFts, quoted
-from steelyard.retrievers.adapters.vector_stores import Chroma, LanceDB, Qdrant
 from steelyard.safe_text import error_text
 
 _BATCH = 1000
