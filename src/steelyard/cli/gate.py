@@ -56,7 +56,7 @@ def gate(
     junit: Annotated[Path | None, Option("Also write JUnit XML here.")] = None,
     markdown: Annotated[Path | None, Option("Also write Markdown for a pull request here.")] = None,
     save_baseline: Annotated[
-        Path | None, Option("Write the result as baseline here; with --rule or --baseline, only if it passes.")
+        Path | None, Option("Write the result as a baseline; with --rule or --baseline, only if it passes.")
     ] = None,
     show_all: args.ShowAll = False,
     format: args.TableFormat = "table",
