@@ -66,6 +66,20 @@ def test_nothing_heavy_is_imported_with_the_package():
     assert found.stdout == "set()\n", found
 
 
+@pytest.mark.parametrize(
+    ("arguments", "slow"), [("", "steelyard.wording"), ("judge --help", "numpy"), ("questions --help", "numpy")]
+)
+def test_help_imports_nothing_slow(arguments, slow):
+    code = "import sys; from steelyard.cli import run; run(sys.argv[1:]); print('loaded', set(sys.modules))"
+    path = f"import sys; sys.path[:0] = {sys.path!r}; "
+    found = subprocess.run(
+        [sys.executable, "-S", "-c", path + code, *arguments.split()], capture_output=True, text=True
+    )
+    _, end, loaded = found.stdout.rpartition("loaded")
+    assert end, found
+    assert repr(slow) not in loaded
+
+
 def test_a_slow_module_is_imported_when_one_of_its_names_is_first_used():
     code = "import sys; from steelyard.lazy import polars; before = 'polars' in sys.modules; import polars as real; "
     code += "print(before, polars.DataFrame is real.DataFrame)"

@@ -7,8 +7,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from os import PathLike
 
-from steelyard.wording import counted
-
 
 class SteelyardError(Exception):
     """A mistake in the input: the message states how to fix it."""
@@ -48,6 +46,8 @@ class InputError(SteelyardError):
     ) -> None:
         """Raise the error for these problems, if there are any; the headline is their number with `one` or `many`."""
         if problems:
+            from steelyard.wording import counted
+
             raise cls.of_problems(f"{counted(len(problems), one, many)}:", problems, advice, path)
 
     def __str__(self) -> str:

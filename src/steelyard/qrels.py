@@ -62,10 +62,8 @@ class Qrels(Remembers):
     """
 
     notes: tuple[Note, ...]
-    judged: JudgedDocs
-    """The judged documents, query by query."""
-    grades: Floats
-    """The grade of every judged document: the highest, where targets grade it differently."""
+    _judged: JudgedDocs
+    _grades: Floats
     _explicit: Targets | None
     ranges: Ranges | None = None
     """Where the judged spans and the chunks are in their documents, if the qrels were made from spans."""
@@ -113,7 +111,7 @@ class Qrels(Remembers):
         """Qrels from their columns: the judged documents, the grade of each, and the targets, if any are named."""
         qrels = cls.__new__(cls)
         qrels.notes = tuple(notes)
-        qrels.judged, qrels.grades, qrels._explicit = judged, grades, targets
+        qrels._judged, qrels._grades, qrels._explicit = judged, grades, targets
         return qrels
 
     @classmethod
@@ -162,6 +160,16 @@ class Qrels(Remembers):
         self.relevant_from, self.ranges, self.labelled_by = other.relevant_from, other.ranges, other.labelled_by
         self.from_judgments, self.judged_texts = other.from_judgments, other.judged_texts
         return self
+
+    @property
+    def judged(self) -> JudgedDocs:
+        """The judged documents, query by query."""
+        return self._judged
+
+    @property
+    def grades(self) -> Floats:
+        """The grade of every judged document: the highest, where targets grade it differently."""
+        return self._grades
 
     @cached_property
     def targets(self) -> Targets:

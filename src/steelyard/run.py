@@ -37,8 +37,7 @@ class Run:
     seconds: dict[str, float] | None = None
     tokens: dict[str, int] | None = None
     texts: dict[str, str] | None = None
-    mapping: dict[str, Any] | None = None
-    """The run as a mapping, where it was created from one."""
+    _mapping: dict[str, Any] | None = None
     _empty: tuple[str, ...] = ()
 
     def __init__(
@@ -90,7 +89,7 @@ class Run:
     def from_lists(cls, lists: dict[str, Any], ordered: bool, name: str | None = None) -> Run:
         """A run from checked lists: query to a dict of scores, to ids, or to (id, score) pairs, best first."""
         run = cls.__new__(cls)
-        run.__dict__.update(mapping=lists, ordered=ordered, name=name or UNNAMED)
+        run.__dict__.update(_mapping=lists, ordered=ordered, name=name or UNNAMED)
         return run
 
     @classmethod
@@ -125,8 +124,13 @@ class Run:
         kept = Run(self)
         kept._empty = ()
         if self.mapping is not None:
-            kept.mapping = {query: listed for query, listed in self.mapping.items() if listed}
+            kept._mapping = {query: listed for query, listed in self.mapping.items() if listed}
         return kept
+
+    @property
+    def mapping(self) -> dict[str, Any] | None:
+        """The run as a mapping, where it was created from one."""
+        return self._mapping
 
     @property
     def empty(self) -> tuple[str, ...]:

@@ -254,11 +254,11 @@ class Scores(Documented):
 
     def plot(self) -> LayerChart:
         """Every measure's mean with its interval, as an altair chart for notebooks; needs the extra `report`."""
-        names, ends = ("measure", "value", "low", "high"), self.intervals()
-        rows = [
-            plain_values(dict(zip(names, (key, mean, *(ends[key] or (math.nan, math.nan))), strict=True)))
-            for key, mean in self.means.items()
-        ]
+        intervals = self.intervals()
+        rows = []
+        for key, mean in self.means.items():
+            low, high = intervals[key] or (math.nan, math.nan)
+            rows.append(plain_values({"measure": key, "value": mean, "low": low, "high": high}))
         title = f"{self.name}, {counted(len(self.queries), 'query', 'queries')}"
         chart: LayerChart = looked_up("steelyard.report.charts.plots:means_plot")(rows, "measure", title)
         return chart

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from needs import needs_kernel
-from steelyard import Qrels
+from steelyard import Qrels, Run
 from steelyard.errors import InputError
 
 
@@ -80,3 +80,11 @@ def test_qrels_that_the_kernel_reads_are_those_of_the_mapping():
     }
     rows = Qrels(mapping).frame.drop_nulls("doc_id").select("query_id", "doc_id", "grade").rows()
     assert rows == [(q, d, grade) for q, judged in mapping.items() for d, grade in judged.items()]
+
+
+def test_what_qrels_and_runs_are_made_of_cannot_be_replaced():
+    # What was computed from it is kept.
+    qrels, run = Qrels({"q1": {"a": 1}}), Run({"q1": ["a"]})
+    for owner, name in ((qrels, "judged"), (qrels, "grades"), (run, "mapping")):
+        with pytest.raises(AttributeError, match="no setter"):
+            setattr(owner, name, None)

@@ -384,3 +384,13 @@ def test_a_clause_that_matters_only_beside_another_is_not_without_effect(tmp_pat
     assert "together they change it by" in out
     assert "without effect alone: denominator" in out
     assert "without effect here" not in out
+
+
+def test_a_clause_that_leaves_a_mean_undefined_is_not_without_effect(tmp_path, capsys):
+    (tmp_path / "qrels.json").write_text(json.dumps({"q1": {"a": 0}, "q2": {"b": 0}}))
+    (tmp_path / "run.json").write_text(json.dumps({"q1": ["a", "c"], "q2": ["c"]}))
+    inputs = [str(tmp_path / "qrels.json"), str(tmp_path / "run.json")]
+    assert run(["reconcile", *inputs, "-m", "MAP", "--dialects", "steelyard,autorag"]) == 0
+    out = capsys.readouterr().out
+    assert "no_relevant: zero in steelyard, skip in autorag" in out
+    assert "no_relevant (zero, skip)" not in out

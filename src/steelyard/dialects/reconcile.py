@@ -221,15 +221,18 @@ def _lines(disagreement: Disagreement, values: dict[str, float]) -> list[str]:
     left, right = disagreement.left, disagreement.right
     gap = values[right] - values[left]
     lines = [f"  {left} and {right} differ on {counted(disagreement.differing, 'query', 'queries')}:"]
-    effective = [clause for clause in disagreement.clauses if abs(clause.effect) > SAME]
-    for clause in effective:
+    without_effect = []
+    for clause in disagreement.clauses:
+        # An effect of NaN is one too: a mean is not defined.
+        if abs(clause.effect) <= SAME:
+            without_effect.append(f"{clause.name} ({clause.left}, {clause.right})")
+            continue
         lines.append(f"    {clause.name}: {clause.left} in {left}, {clause.right} in {right}")
         lines.append(f"      alone it changes the mean by {clause.effect:+.6f}")
-    interaction = gap - sum(clause.effect for clause in effective)
+    interaction = gap - sum(clause.effect for clause in disagreement.clauses if abs(clause.effect) > SAME)
     together = len(disagreement.clauses) > 1 and abs(interaction) > SAME
     if together:
         lines.append(f"    together they change it by {gap:+.6f}, {interaction:+.6f} of it by their interaction")
-    without_effect = [f"{c.name} ({c.left}, {c.right})" for c in disagreement.clauses if c not in effective]
     if without_effect:
         # With an interaction, a clause may matter only beside another one.
         lines.append(f"    without effect {'alone' if together else 'here'}: {', '.join(without_effect)}")

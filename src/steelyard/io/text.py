@@ -17,8 +17,6 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import numpy as np
-
 from steelyard.errors import InputError
 from steelyard.io.files import open_chunks, read_bytes, read_head
 from steelyard.io.unpacking import damaged_parquet, read_parquet
@@ -425,6 +423,8 @@ def _is_regular(block: bytes) -> bool:
     """Whether there is one space between columns, none at the ends of a line, and no blank line."""
     if block[:1] in b" \n" or block[-1:] == b" ":
         return False
+    import numpy as np
+
     for start in range(0, len(block), _LOOK):
         data = np.frombuffer(block[start : start + _LOOK + 1], dtype=np.uint8)
         gaps = (data == _BLANK) | (data == _END)

@@ -125,17 +125,29 @@ class Agreement(Documented):
         ordinal), ac1 (Gwet), bias (mean grade of b - of a), then alpha_nominal, alpha_interval, only_a and only_b
         (documents graded by one of the two), kappa_low and kappa_high (a 95% interval over queries).
         """
-        rows: list[list[Any]] = []
+        rows = []
         for a, b, one, other in self._graded():
-            matrix = statistics.confusion_matrix(one, other)
-            alpha = {level: statistics.krippendorff_alpha([one, other], level) for level in statistics.LEVELS}
-            lacking_a, lacking_b = np.isnan(one), np.isnan(other)
-            row = [a, b, matrix.n, statistics.kappa_of(matrix), statistics.kappa_of(matrix, "linear")]
-            row += [statistics.kappa_of(matrix, "quadratic"), alpha["ordinal"], statistics.ac1_of(matrix)]
-            row += [statistics.grade_bias(one, other), alpha["nominal"], alpha["interval"]]
-            row += [np.count_nonzero(lacking_b & ~lacking_a), np.count_nonzero(lacking_a & ~lacking_b)]
-            rows.append([*row, *statistics.kappa_interval(one, other, self.query_ids)])
-        return pl.DataFrame(rows, schema=_PAIRS, orient="row")
+            matrix, gaps = statistics.confusion_matrix(one, other), np.isnan([one, other])
+            low, high = statistics.kappa_interval(one, other, self.query_ids)
+            row = {
+                "a": a,
+                "b": b,
+                "n": matrix.n,
+                "kappa": statistics.kappa_of(matrix),
+                "kappa_linear": statistics.kappa_of(matrix, "linear"),
+                "kappa_quadratic": statistics.kappa_of(matrix, "quadratic"),
+                "alpha": statistics.krippendorff_alpha([one, other], "ordinal"),
+                "ac1": statistics.ac1_of(matrix),
+                "bias": statistics.grade_bias(one, other),
+                "alpha_nominal": statistics.krippendorff_alpha([one, other], "nominal"),
+                "alpha_interval": statistics.krippendorff_alpha([one, other], "interval"),
+                "only_a": int((~gaps[0] & gaps[1]).sum()),
+                "only_b": int((gaps[0] & ~gaps[1]).sum()),
+                "kappa_low": low,
+                "kappa_high": high,
+            }
+            rows.append(row)
+        return pl.DataFrame(rows)
 
     def _graded(self) -> Iterator[tuple[str, str, Array, Array]]:
         """Every pair of judges, with the grades by both."""
@@ -484,13 +496,6 @@ def _scored(qrels: Qrels, runs: Mapping[str, Run], measures: tuple[str, ...]) ->
     return queries, np.asarray(scores, dtype=np.float64)
 
 
-_PAIRS: dict[str, type] = {
-    **typed("a b", str),
-    "n": int,
-    **typed("kappa kappa_linear kappa_quadratic alpha ac1 bias alpha_nominal alpha_interval", float),
-    **typed("only_a only_b", int),
-    **typed("kappa_low kappa_high", float),
-}
 _SYSTEMS: dict[str, type] = {
     **typed("a b measure", str),
     **typed("runs queries", int),

@@ -252,7 +252,8 @@ def unjudged_order(lists: Sequence[Sequence[str]], judged: Mapping[str, bool], r
     """One query's unjudged documents, most promising first.
 
     The rule is replayed from the start: a judged document is recorded when its turn comes, another one is given out and
-    changes nothing. So a caller who judges one document at a time and asks again gets the order of the papers.
+    changes nothing. So a caller who judges one document at a time and asks again gets the order of the papers; one who
+    judges in batches gets it for the judgments so far.
 
     >>> list(unjudged_order([["a", "b"], ["c", "d"]], {"a": False}, "mtf"))
     ['c', 'd', 'b']

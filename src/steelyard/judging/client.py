@@ -131,7 +131,8 @@ class Endpoint:
         """The text of the answer and its tokens, if the server counted them."""
         connection = connect(self.url, self.timeout)
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
-        headers |= {"Authorization": f"Bearer {self.key}"} if self.key else {}
+        if self.key:
+            headers["Authorization"] = f"Bearer {self.key}"
         try:
             path = f"{urlsplit(self.url).path.rstrip('/')}/chat/completions"
             connection.request("POST", path, json.dumps(body, ensure_ascii=True), headers)

@@ -230,11 +230,12 @@ class Drafting:
             if answer is None:
                 continue
             draft = self._checked(f"q{number}", prompt.name, passages, answer)
-            again = checks.repeats(str(draft.question), earlier.values()) if draft.status == "accepted" else None
-            if again is not None:
-                draft = draft.rejected("near-repeat", f"of {list(earlier)[again]}")
-            elif draft.status == "accepted":
-                earlier[draft.id] = frozenset(checks.content_words(str(draft.question)))
+            if draft.status == "accepted":
+                again = checks.repeats(str(draft.question), earlier.values())
+                if again is None:
+                    earlier[draft.id] = frozenset(checks.content_words(str(draft.question)))
+                else:
+                    draft = draft.rejected("near-repeat", f"of {list(earlier)[again]}")
             drafts.append(draft)
         if stopped is None:
             drafts, stopped = self._criticised(drafts, progress)

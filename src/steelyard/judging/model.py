@@ -56,8 +56,9 @@ class ModelJudge(Client):
         requests: list[Question] = []
         for query, doc in pairs:
             text = prompt.fill(dataset.queries[query], dataset.corpus[doc])
-            more = (prompt.name, text, *model, asked(dataset.queries[query]), text_hash(dataset.corpus.texts[doc]))
-            requests += (Question(query, doc, repetition, *more) for repetition in range(1, self.repeat + 1))
+            stated = asked(dataset.queries[query]), text_hash(dataset.corpus.texts[doc])
+            for repetition in range(1, self.repeat + 1):
+                requests.append(Question(query, doc, repetition, prompt.name, text, *model, *stated))
         return requests
 
     def notes(self) -> tuple[Note, ...]:

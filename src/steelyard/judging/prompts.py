@@ -90,6 +90,7 @@ class Prompt:
     """The text of the user message with the places {query}, {document} and {mark}, the system message, and the grades.
 
     {mark} is a digest of both texts: a document cannot contain its own, so it cannot close the tag around it.
+    `relevant_from` is the lowest grade that answers the query; prompts of drafts have no grades.
     """
 
     name: str

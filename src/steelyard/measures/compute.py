@@ -117,7 +117,8 @@ def how_summarised(measure: Measure) -> str:
 
 @dataclass(frozen=True)
 class QrelsTraits:
-    """What the qrels have: their lowest grade, lowest above 0 and highest, a grade 0, targets, unanswerable queries."""
+    """What the qrels have: lowest grade, lowest above 0 and highest, any grade 0, named targets, and `unanswerable`
+    queries, without a document graded above 0."""
 
     lowest: float = inf
     lowest_positive: float = inf
@@ -132,8 +133,12 @@ class QrelsTraits:
         grade = a.judged.grade
 
         def of_grades() -> QrelsTraits:
-            lowest, positive = (float(some.min(initial=inf)) for some in (grade, grade[grade > 0]))
-            return cls(lowest, positive, float(grade.max(initial=-inf)), bool(np.any(grade == 0)))
+            return cls(
+                lowest=float(grade.min(initial=inf)),
+                lowest_positive=float(grade[grade > 0].min(initial=inf)),
+                highest=float(grade.max(initial=-inf)),
+                zeros=bool(np.any(grade == 0)),
+            )
 
         targets = bool(_over_targets(measures)) and has_named_targets(a)
         unanswerable = bool(np.any(a.above_zero == 0))

@@ -283,7 +283,8 @@ def exact_sum(values: Floats) -> int:
 
 def partition_sums(batches: Iterator[pa.RecordBatch], in_logarithms: Sequence[bool]) -> Iterator[pa.RecordBatch]:
     """What a worker adds up of a partition, in one row: the count, the exact sum and the maximum of each column."""
-    counts, sums, highest = ([start] * len(in_logarithms) for start in (0, 0, -math.inf))
+    counts, sums = [0] * len(in_logarithms), [0] * len(in_logarithms)
+    highest = [-math.inf] * len(in_logarithms)
     for batch in batches:
         for place, in_logarithm in enumerate(in_logarithms):
             values = batch.column(place).drop_null().to_numpy()

@@ -114,8 +114,9 @@ class FamilyResult:
     """Adjusted two-sided p-values for pairs of runs (row numbers), from one joint test.
 
     `statistics` are mean differences for `tukey` and t values for `max_t`. `margins` are half-widths of simultaneous
-    intervals of the mean differences: that of a pair excludes 0 exactly if the pair differs significantly in one step,
-    without the step-down of `max_t`. Every `p` is NaN where no test is possible, and `reason` gives the reason.
+    intervals of the mean differences, from the same draws: that of a pair excludes 0 exactly if the pair differs
+    significantly in one step, without the step-down of `max_t`. Every `p` is NaN where no test is possible, and
+    `reason` gives the reason.
     """
 
     pairs: tuple[Pair, ...]

@@ -155,8 +155,8 @@ def mean_ranks(sizes: Array) -> tuple[Array, npt.NDArray[np.int64]]:
 
 
 def exact_rank_p(ranks: Array, positive: float) -> float:
-    """Two-sided p of a positive rank sum: all choices of signs, counted by dynamic programming, exact below 2**50."""
-    # Mean ranks are multiples of a half.
+    """Two-sided p of a positive rank sum: all choices of signs, counted by dynamic programming."""
+    # Mean ranks are multiples of a half, so doubled ranks are whole. Counts stay below 2**50 and are therefore exact.
     doubled = np.rint(2.0 * ranks).astype(np.int64)
     ways = np.zeros(int(doubled.sum()) + 1)
     ways[0] = 1.0

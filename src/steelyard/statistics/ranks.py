@@ -106,7 +106,7 @@ def groups_of(means: npt.ArrayLike, p_values: npt.ArrayLike, alpha: float = 0.05
     names = itertools.chain(string.ascii_letters, numbers)
     for pair in itertools.combinations_with_replacement(range(runs), 2):
         if tied[pair] and not shared[pair]:
-            group = list(dict.fromkeys(pair))
+            group = sorted(set(pair))
             for run in range(runs):
                 if run not in group and tied[run, group].all():
                     group.append(run)
@@ -212,7 +212,8 @@ def top_flips(values: Array, weights: Array) -> list[Flip]:
                 flips_at = float(weight - lead / gap[measure])
                 if flips_at > 0.0 or (flips_at == 0.0 and weight != weights.sum()):
                     possible.append(Flip(measure, float(weight), flips_at, run))
-        flips += sorted(possible, key=change)[:1]
+        if possible:
+            flips.append(min(possible, key=change))
     return sorted(flips, key=change)
 
 
