@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import gc
+import threading
+import time
+import weakref
+
 import pytest
 
 from steelyard.retrievers import RetrieverError
 from steelyard.retrievers.adapters.base import Engine, found_rows
 from steelyard.retrievers.adapters.documents import made_id
 from steelyard.retrievers.adapters.http import checked_headers, filled, filled_text, host_of
+from steelyard.retrievers.adapters.python import Python
 from steelyard.retrievers.dense import describe_filter
 from steelyard.retrievers.registry import from_spec, retriever_settings
 from steelyard.retrievers.settings import setting
@@ -19,6 +25,34 @@ class Table(Engine):
 
     retriever = "table"
     id: str = setting(default="id")
+
+
+@pytest.mark.parametrize("timeout", [None, 5.0])
+def test_a_retriever_is_released_with_its_thread(timeout):
+    before = set(threading.enumerate())
+    search = Python(lambda query, k: ["d1"], timeout=timeout)
+    search.retrieve(["a", "b"], 1)
+    own = [thread for thread in threading.enumerate() if thread not in before]
+    assert [thread.name for thread in own] == (["steelyard-call"] if timeout else [])
+    released = weakref.ref(search)
+    del search
+    until = time.monotonic() + 10
+    while (released() is not None or any(thread.is_alive() for thread in own)) and time.monotonic() < until:
+        gc.collect()
+        time.sleep(0.01)
+    assert released() is None
+    assert not any(thread.is_alive() for thread in own)
+
+
+def test_a_retriever_of_a_url_has_no_reference_to_itself():
+    search = from_spec({"elasticsearch": {"target": "http://127.0.0.1:1/passages"}})
+    gc.disable()
+    try:
+        released = weakref.ref(search)
+        del search
+        assert released() is None
+    finally:
+        gc.enable()
 
 
 def test_the_label_of_a_target():

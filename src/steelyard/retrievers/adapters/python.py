@@ -290,13 +290,17 @@ class TimeLimit:
 def _work(calls: _Calls) -> None:
     """Make one call after the other, until there is None in place of a call."""
     while (task := calls.get()) is not None:
-        call, result = task
-        try:
-            with no_child_returns():
-                value = call()
-            result.set_result(value)
-        except BaseException as error:
-            result.set_exception(error)
+        _make(*task)
+        del task  # A call holds its retriever, which would otherwise never be released, and the thread would not end.
+
+
+def _make(call: Callable[[], Any], result: Future[Any]) -> None:
+    try:
+        with no_child_returns():
+            value = call()
+        result.set_result(value)
+    except BaseException as error:
+        result.set_exception(error)
 
 
 def _end(threads: list[_Calls]) -> None:
