@@ -105,7 +105,10 @@ def _duplicate_findings(corpus: Corpus, threshold: float) -> Iterator[Finding]:
 def _listed(
     severity: Severity, kind: str, items: Sequence[str | tuple[str, ...]], nouns: str, rest: str, advice: str = ""
 ) -> Iterator[Finding]:
-    """The finding that lists ids, pairs or groups, if there are any: their number with a noun, and the rest."""
+    """The finding that lists ids, pairs or groups, if there are any: their number with a noun, and the rest.
+
+    nouns: the singular and, separated by |, the plural, if it does not just end in s.
+    """
     if items:
         rows = ((item,) if isinstance(item, str) else item for item in items)
         message = f"{counted(len(items), *nouns.split('|'))} {rest}:"

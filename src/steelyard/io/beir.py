@@ -131,7 +131,10 @@ def _batches(path: Path) -> Iterator[tuple[int, list[bytes]]]:
 
 
 def _dataset_qrels(path: Path) -> tuple[Qrels, tuple[Finding, ...]]:
-    """The qrels of a table with a header, which may be empty, or of another format; and a finding on distractors."""
+    """The qrels of a table with a header, or of any other format that `Qrels.read` knows.
+
+    A table may be empty below its header, and a distractor may also be relevant, which is a finding.
+    """
     source = Source(path)
     lines = [line for line in source.head_lines if line.strip()]
     header = [name.strip('"') for name in lines[0].decode().strip().split("\t")] if lines else []

@@ -64,7 +64,9 @@ class Shape:
                     return "jsonl"
                 return "json" if isinstance(source.json, list) else "object"
         # A table has its header in the first line. The lines below may hold anything in quotes.
-        for form in () if _line_shape(source.first_line.encode().split()) else _SEPARATORS:
+        if _line_shape(source.first_line.encode().split()):
+            return "lines"
+        for form in _SEPARATORS:
             names = split_names(source.first_line, _SEPARATORS[form])
             if len(names) > 1 and (kind_of_table(names) or first_named(names, (*RUN_LISTS, *QRELS_LISTS))):
                 return form

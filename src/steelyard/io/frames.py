@@ -338,8 +338,9 @@ class NamedColumns:
 
     def query_ids(self, named: str | None = None, listed: bool = False) -> tuple[list[str], tuple[Note, ...]]:
         """The query id of each row, and notes: of the column named or one with a usual name, or the row's number."""
-        # Beside lists, a field of records such as query or topic also identifies the query.
-        usual = known.QUERY_IDS + (known.NAMES["query_id"] if listed and self.records is not None else ())
+        usual: tuple[str, ...] = known.QUERY_IDS
+        if listed and self.records is not None:
+            usual += known.NAMES["query_id"]  # Beside lists, a field such as query or topic also identifies the query.
         name = first_named(self.names, usual) if named is None else find_name(self.names, "query_id", named)
         if name is None:
             size = self._frame.height if self.records is None else len(self.records)

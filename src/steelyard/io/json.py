@@ -88,7 +88,8 @@ def qrels_bytes(qrels: Qrels) -> bytes:
 
 def grades_by_query(qrels: Qrels) -> dict[str, dict[str, float]]:
     """Query to document to grade, whole grades as ints."""
-    judged, grades = qrels.judged, [int(grade) if grade.is_integer() else grade for grade in qrels.grades.tolist()]
+    judged = qrels.judged
+    grades = [int(grade) if grade.is_integer() else grade for grade in qrels.grades.tolist()]
     places = zip(judged.query_ids, judged.starts[:-1].tolist(), judged.starts[1:].tolist(), strict=True)
     return {query: dict(zip(judged.doc_ids[a:b], grades[a:b], strict=True)) for query, a, b in places}
 

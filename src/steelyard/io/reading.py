@@ -104,7 +104,8 @@ def folder_error(folder: Path, kind: Kind) -> InputError:
     candidates = []
     for path in files[:100]:
         with suppress(InputError):
-            candidates += [path] if sniff(path).kind in (kind, "either") else []
+            if sniff(path).kind in (kind, "either"):
+                candidates.append(path)
     if candidates:
         more = f" and {len(candidates) - 5} more" if len(candidates) > 5 else ""
         hint = f"Did you mean one of these: {', '.join(map(str, candidates[:5]))}{more}?"

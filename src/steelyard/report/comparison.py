@@ -173,6 +173,7 @@ def remarks(comparison: ComparisonData, *, groups: bool = True, tables: bool = T
             f"Judged: the share of judged documents above the cutoff of {comparison.keys[0]}; bounds: its lowest and "
             "highest value that any grading of the run's other documents gives."
         )
+    # The notes on coverage come once for all runs that have the same note; the unjudged documents as a range.
     lines += [*stability_lines(comparison), *coverage_lines(comparison.coverage, heads=False)]
     return [*lines, *unjudged_lines(comparison), *map(sentence, comparison.notes)]
 

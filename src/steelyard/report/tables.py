@@ -314,7 +314,9 @@ def comma_separated(table: Table) -> str:
 
 
 def _csv_cell(cell: Cell) -> Cell:
-    return csv_text(cell) if isinstance(cell, str) else "" if cell is None or isnan(cell) else cell
+    if isinstance(cell, str):
+        return csv_text(cell)
+    return "" if cell is None or isnan(cell) else cell
 
 
 _LATEX_NAMES = {

@@ -93,7 +93,7 @@ def charts_of(subject: Subject, failures: Sequence[RunFailures]) -> list[Chart]:
         ("more", _distribution, data.distribution_rows(comparison), (runs,)),
         ("more", _diversity, data.diversity_rows(comparison, names, chosen), (runs,)),
         ("more", _p_values, data.p_rows(comparison), (runs, baseline)),
-        ("more", _overlap, data.overlap_rows(comparison, names), (runs,)),
+        ("more", _overlap, data.overlap_rows(comparison, names) if len(runs) > 1 else (), (runs,)),
     ]
     labelled = [(place, draw, data.labelled(rows, names), arguments) for place, draw, rows, arguments in drawn]
     charts = [replace(draw(rows, *arguments), place=place) for place, draw, rows, arguments in labelled if rows]
@@ -157,12 +157,12 @@ def _bounds(rows: list[Row], runs: Sequence[str]) -> Chart:
 
 def _funnel(rows: list[Row], runs: Sequence[str]) -> Chart:
     steps = list(dict.fromkeys(row["step"] for row in rows))
-    axis, scale, legend = {"format": "%", "tickCount": 5}, {"domain": steps, "range": "ramp"}, {"columns": 2}
+    axis, scale = {"format": "%", "tickCount": 5}, {"domain": steps, "range": "ramp"}
     drawn = _layer(
         {"type": "bar", "height": {"band": 0.7}},
         x=_field("share:Q", title="share of all relevant documents", stack=None, axis=axis),
         y=_runs_down(runs),
-        color=_field("step:N", title=None, sort=steps, scale=scale, legend={"orient": "top", **legend}),
+        color=_field("step:N", title=None, sort=steps, scale=scale, legend={"orient": "top", "columns": 2}),
         tooltip=_tips("run", "step", "documents", "share"),
     )
     about = (
@@ -319,7 +319,8 @@ def _slices(rows: list[Row], runs: Sequence[str]) -> Chart:
     places = {"x": _runs_across("run", runs), "y": _field("slice:N", title=None, sort=None, axis=axis)}
     tips = _tips("run", "slice", "value", "queries")
     drawn = _cells(places, _field("shade:Q", legend=None, scale=_RAMP), tips, "text:N", "datum.shade > inkAt", 48)
-    tallest = max(Counter(column for column, _ in {(row["column"], row["slice"]) for row in rows}).values())
+    slices = {(row["column"], row["slice"]) for row in rows}
+    tallest = max(Counter(column for column, _ in slices).values())
     about = (
         "Means by kind of query (number of queries in brackets); the stronger the colour the better, and ● is the "
         "best of each kind."

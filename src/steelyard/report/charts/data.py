@@ -107,15 +107,20 @@ def diversity_rows(comparison: ComparisonData, runs: Sequence[str], failures: Se
 def _by_cutoff(
     comparison: ComparisonData, runs: Sequence[str], failures: Sequence[RunFailures], measure: Measure, label: str
 ) -> list[Row]:
-    """The means of the runs at every cutoff up to the longest list; empty if one cannot be computed, or is unknown."""
+    """The means of the runs at every cutoff up to the longest list; empty if one cannot be computed.
+
+    Where only scores are known, there are no failures, and no lists whose cutoff could be changed.
+    """
+    if not failures:
+        return []
     alignments = [run_failures.alignment for run_failures in failures]
-    depth = max((int(a.retrieved.max(initial=0)) for a in alignments), default=0)
+    depth = max(int(a.retrieved.max(initial=0)) for a in alignments)
     cutoffs = [k for k in CUTOFFS if k <= max(depth, 1) or k <= (measure.cutoff or 1)]
     try:
         return [
             {"measure": label, "run": run, "k": k, **_band(_values(measure @ k, a, comparison), measure)}
             for k in cutoffs
-            for run, a in zip(runs if failures else (), alignments, strict=True)
+            for run, a in zip(runs, alignments, strict=True)
         ]
     except MeasureError:
         return []

@@ -298,7 +298,8 @@ def _packed_failures(failures: Sequence[RunFailures], names: Sequence[str]) -> d
         return np.stack([getattr(run_failures, what)[chosen] for run_failures in failures])
 
     relevant = stacked("relevant")
-    relevant = relevant[:1] if (relevant == relevant[:1]).all() else relevant
+    if (relevant == relevant[:1]).all():
+        relevant = relevant[:1]
     return {
         "failures": packed(stacked("failures"), "u1"),
         "first": packed(stacked("first"), "u2"),

@@ -201,13 +201,15 @@ class Engine(Wrapped):
     def _id_column(self, text: str | None) -> str:
         """The column to select as the id: that of the texts for `hash`, which identifies documents by them."""
         chosen = str(vars(self)["id"])
-        if chosen == HASH and text is None:
+        if chosen != HASH:
+            return chosen
+        if text is None:
             raise self._error("`id: hash` identifies documents by their texts; set `text` to their column.")
-        return text if chosen == HASH and text is not None else chosen
+        return text
 
     def _path(self, what: str, path: Any = None) -> Path:
-        """A file or folder that a target names; an error if there is none."""
-        full_path = Path(self.folder or ".", self.target if path is None else path)
+        """A file or folder that a target names, which may be a number in YAML; an error if there is none."""
+        full_path = Path(self.folder or ".", str(self.target if path is None else path))
         if not full_path.is_file() and not full_path.is_dir():  # Opening a pipe would wait for its writer.
             raise self._error(f"there is no {what} {full_path}.")
         return full_path

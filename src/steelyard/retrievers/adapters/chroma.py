@@ -46,10 +46,9 @@ class Chroma(DatabaseEngine):
     def _set_up(self) -> None:
         super()._set_up()
         self._filter = {PASSES: True} if self.filter is not None else dict(self.where) if self.where else None
-        self._client_settings = self._package.config.Settings(anonymized_telemetry=False)
 
     def _build(self, documents: CheckedCorpus, vectors: Vectors, kept: Kept | None) -> None:
-        client = self._package.EphemeralClient(self._client_settings)
+        client = self._package.EphemeralClient(self._new_settings())
         name = f"steelyard-{uuid4().hex}"
         graph = {"max_neighbors": self.m, "ef_construction": self.ef_construction, "ef_search": self.ef_search}
         shape = {"hnsw": {"space": "cosine", **graph}}
@@ -92,10 +91,14 @@ class Chroma(DatabaseEngine):
                 port=address.port or (443 if address.scheme == "https" else 8000),
                 ssl=address.scheme == "https",
                 headers={"Authorization": f"Bearer {self._key}"} if self._key else {},
-                settings=self._client_settings,
+                settings=self._new_settings(),
             )
         if ":" in target and not (Path(self.folder or ".") / target).is_dir():
             return instantiated(load_target(target, self.label, self.folder), self.label)
         # Chroma writes to its files whenever a collection is opened and searched, and has no way to only read them.
         copy = private_copy(self._path("database in", target), self)
-        return self._package.PersistentClient(str(copy), self._client_settings)
+        return self._package.PersistentClient(str(copy), self._new_settings())
+
+    def _new_settings(self) -> Any:
+        """Settings for one client: each client writes its address, or its folder, into those that it is given."""
+        return self._package.config.Settings(anonymized_telemetry=False)

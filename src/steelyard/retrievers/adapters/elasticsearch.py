@@ -58,7 +58,6 @@ class Elasticsearch(JsonService):
             base = self.target.rstrip("/") + (f"/{index}" if index else "")
             self._connect(f"{base}/_search", body)
             self._identity = {"target": self._shown, "version": self.version}
-            self._search: Callable[[str, int], Any] = self._json
         else:
             client = instantiated(load_target(self.target, self.retriever, self.folder), label)
             if not hasattr(client, "search"):
@@ -67,13 +66,16 @@ class Elasticsearch(JsonService):
             if index is None:
                 raise self._error("a client needs `index`, the name of the index to search.")
             sent = from_environment(body, label, RetrieverError)
-            self._search = lambda query, k: client.search(index=index, body=filled(sent, query, k))
+            self._by_client: Callable[[str, int], Any] = lambda query, k: client.search(
+                index=index, body=filled(sent, query, k)
+            )
             self._identity = identity_of(self.target, self.version)
         self._identity["query"] = body
         self._ids = DocIds(self.id, label, f"_source.{self.field}")
 
     def _ask(self, queries: list[str], k: int) -> list[Any]:
-        return ask_each(lambda query: self._hits(self._search(query, k)), queries, self.concurrency)
+        search = self._json if self._is_url() else self._by_client
+        return ask_each(lambda query: self._hits(search(query, k)), queries, self.concurrency)
 
     def _hits(self, answer: Any) -> Any:
         answer = getattr(answer, "body", answer)

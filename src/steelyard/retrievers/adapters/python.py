@@ -100,7 +100,7 @@ class Python(Called):
     def index(self, corpus: Mapping[str, str]) -> Self:
         """Pass the corpus to a target with `index`."""
         index = self._index
-        if index is not None:
+        if index is not None:  # In the thread of the queries, without a time limit.
             self._finished([self._limit.run(lambda: index(corpus), None)], None)
         return super().index(corpus)
 
@@ -109,6 +109,10 @@ class Python(Called):
         return super().size_in_bytes() + (self._inner.size_in_bytes() if self._inner is not None else 0)
 
     def _ask(self, queries: list[str], k: int) -> list[Any]:
+        """One raw result per query; a batch may take the time limit for each of its queries.
+
+        Up to `concurrency` queries are asked at the same time: in tasks if the function is async, otherwise in threads.
+        """
         if not self._in_batches:
             threads = 1 if inspect.iscoroutinefunction(self._function) else self.concurrency
             return self._finished(ask_each(lambda query: self._call(query, k), queries, threads))
@@ -135,7 +139,9 @@ class Python(Called):
     def _call_arguments(self, query: str | list[str], k: int) -> tuple[tuple[Any, ...], dict[str, Any]]:
         if self._k is None:
             return (query,), self._given
-        return ((query, k), self._given) if self._k == "" else ((query,), {self._k: k, **self._given})
+        if self._k == "":
+            return (query, k), self._given
+        return (query,), {self._k: k, **self._given}
 
     def _finished(self, results: list[Any], times: float | None = 1) -> list[Any]:
         """The results, with awaitables awaited, each within `times` the limit."""
@@ -210,6 +216,7 @@ def _signature(function: Callable[..., Any]) -> inspect.Signature | None:
 
 
 def _takes_batch(parameters: Sequence[inspect.Parameter]) -> bool:
+    """Whether the first parameter is a list of queries: annotated as one, or else named queries, texts or batch."""
     if not parameters:
         return False
     annotation = parameters[0].annotation
@@ -225,7 +232,10 @@ def _takes_batch(parameters: Sequence[inspect.Parameter]) -> bool:
 
 
 def _k_parameter(parameters: Sequence[inspect.Parameter], given: Mapping[str, Any]) -> str | None:
-    """The name of the parameter for k; "" if it is passed as the second argument; None if there is none."""
+    """The name of the parameter for k; "" if it is passed as the second argument; None if there is none.
+
+    It is k, top_k or another usual name, or else a second parameter without a default.
+    """
     positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     for position, parameter in enumerate(parameters):
         if position and parameter.name in K_NAMES and parameter.name not in given:
@@ -280,13 +290,17 @@ class TimeLimit:
 def _work(calls: _Calls) -> None:
     """Make one call after the other, until there is None in place of a call."""
     while (task := calls.get()) is not None:
-        call, result = task
-        try:
-            with no_child_returns():
-                value = call()
-            result.set_result(value)
-        except BaseException as error:
-            result.set_exception(error)
+        _make(*task)
+        del task  # A call holds its retriever, which would otherwise never be released, and the thread would not end.
+
+
+def _make(call: Callable[[], Any], result: Future[Any]) -> None:
+    try:
+        with no_child_returns():
+            value = call()
+        result.set_result(value)
+    except BaseException as error:
+        result.set_exception(error)
 
 
 def _end(threads: list[_Calls]) -> None:

@@ -14,7 +14,7 @@ from steelyard.retrievers.settings import setting
 from steelyard.retrievers.targets import identity_of, instantiated, load_target, package
 
 _OWN = "documents"  # The name of the collection of the corpus.
-_BATCH = 2048
+_BATCH = 512
 
 
 class Qdrant(DatabaseEngine):

@@ -77,8 +77,8 @@ class _Sqlite(Engine):
 
     def _selected(self, score: str) -> str:
         """The columns of a select: the id, the score and, if there is one, the text."""
-        text = [] if self._text is None else [quoted(self._text)]
-        return ", ".join([quoted(self._id_column(self._text)), score, *text])
+        columns = f"{quoted(self._id_column(self._text))}, {score}"
+        return columns if self._text is None else f"{columns}, {quoted(self._text)}"
 
     def _rows(self, statement: str, values: tuple[Any, ...]) -> list[Any]:
         try:
