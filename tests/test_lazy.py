@@ -66,6 +66,12 @@ def test_nothing_heavy_is_imported_with_the_package():
     assert found.stdout == "set()\n", found
 
 
+def test_the_verb_history_does_not_load_the_bench():
+    code = "import steelyard.cli.results, sys; print({'pydantic', 'polars'} & set(sys.modules))"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout == "set()\n"
+
+
 def test_a_slow_module_is_imported_when_one_of_its_names_is_first_used():
     code = "import sys; from steelyard.lazy import polars; before = 'polars' in sys.modules; import polars as real; "
     code += "print(before, polars.DataFrame is real.DataFrame)"
