@@ -218,8 +218,7 @@ def evaluate_runs(
 ) -> EvaluatedRuns:
     """Evaluate runs that are to be compared; the other parameters are those of `compare`.
 
-    unmeasured: runs known not to be measured, with the reason. sessions: as in ScoreTable. scale: the qrels whose scale
-    says what is relevant, if not `qrels`.
+    unmeasured: runs known not to be measured, with the reason. sessions: as in ScoreTable. scale: qrels with the scale.
     """
     dialect = dialect_of(dialect)
     chosen = resolve(dialect.policies, options)
