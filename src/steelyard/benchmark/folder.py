@@ -466,8 +466,7 @@ def run_files(names: Sequence[str]) -> list[str]:
     return files
 
 
-# What result.json has: what is read from it has these types, whoever wrote the file. Only what is read is checked, so
-# that a result of another version, with fewer or more values, can be read.
+# What is read from result.json has these types, whoever wrote it. No other value is checked: versions differ in them.
 
 
 def _file_name(name: str) -> str:

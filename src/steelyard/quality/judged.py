@@ -44,8 +44,8 @@ def qrels_findings(board: Board) -> Iterator[CheckFinding]:
                 f"{counted(lost.height, 'relevant document is', 'relevant documents are')} not in the corpus, so no "
                 "retriever can find them. Add the documents, or remove the judgments. Effect: without these judgments."
             )
-            shown, effect = examples(map(": ".join, lost.iter_rows())), board.effect_without(lost)
-            yield CheckFinding("relevant-not-in-corpus", "error", lost.height, text, shown, effect)
+            shown = examples(map(": ".join, lost.iter_rows()))
+            yield CheckFinding("relevant-not-in-corpus", "error", lost.height, text, shown, board.effect_without(lost))
     if unasked := _not_asked(board):
         text = (
             f"{counted(len(unasked), 'judged query is', 'judged queries are')} not among the queries, so no retriever "
@@ -78,8 +78,8 @@ def qrels_findings(board: Board) -> Iterator[CheckFinding]:
             f"{counted(both.height, 'document is', 'documents are')} relevant and a distractor for the same query. "
             "Keep one of the two judgments. Effect: without both."
         )
-        shown, effect = examples(map(": ".join, both.iter_rows())), board.effect_without(both)
-        yield CheckFinding("relevant-distractor", "error", both.height, text, shown, effect)
+        shown = examples(map(": ".join, both.iter_rows()))
+        yield CheckFinding("relevant-distractor", "error", both.height, text, shown, board.effect_without(both))
 
 
 def _not_asked(board: Board) -> list[str]:
