@@ -66,8 +66,12 @@ def test_nothing_heavy_is_imported_with_the_package():
     assert found.stdout == "set()\n", found
 
 
-def test_the_verb_history_does_not_load_the_bench():
-    code = "import steelyard.cli.results, sys; print({'pydantic', 'polars'} & set(sys.modules))"
+@pytest.mark.parametrize(
+    ("module", "not_needed"),
+    [("results", {"pydantic", "polars"}), ("judge", {"numpy"}), ("data", {"pydantic", "polars"})],
+)
+def test_a_verb_starts_without_what_other_verbs_need(module, not_needed):
+    code = f"import steelyard.cli.{module}, sys; print({not_needed} & set(sys.modules))"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout == "set()\n"
 
