@@ -269,15 +269,15 @@ def _lists(board: Board, name: str, run: Run) -> Iterator[CheckFinding]:
     usual, often = Counter(lengths[lengths > 0].tolist()).most_common(1)[0] if lengths.any() else (0, 0)
     short = (lengths > 0) & (lengths < usual / 2)
     if usual >= 10 and often >= 0.8 * np.sum(lengths > 0) and short.any():
-        few = list(compress(queries, short.tolist()))
-        text = (
-            f"{counted(len(few), 'list has', 'lists have')} fewer than half of the usual {usual:,} documents. "
-            "Check that they were not cut. Effect: on these queries."
-        )
-        yield CheckFinding("list-cut-short", "warning", len(few), text, examples(few), board.on_queries(short))
+        few = dict.fromkeys(compress(queries, short.tolist()))
+        what = f"{counted(len(few), 'list has', 'lists have')} fewer than half of the usual {usual:,} documents"
+        text = f"{what}. Check that they were not cut. Effect: on these queries."
+        effect = board.on_queries(np.array([query in few for query in board.qrels.queries], dtype=bool))
+        yield CheckFinding("list-cut-short", "warning", len(few), text, examples(few), effect)
     if run.ordered:
         return
-    scored = run.frame.group_by("query_id").agg(pl.col("score").n_unique().alias("scores"), pl.len())
+    by_query = run.frame.group_by("query_id", maintain_order=True)
+    scored = by_query.agg(pl.col("score").n_unique().alias("scores"), pl.len())
     constant = scored.filter((pl.col("scores") == 1) & (pl.col("len") > 1))["query_id"].to_list()
     if constant and len(constant) >= 0.1 * len(sizes):
         text = (
