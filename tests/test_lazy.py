@@ -80,6 +80,16 @@ def test_help_imports_nothing_slow(arguments, slow):
     assert repr(slow) not in loaded
 
 
+@pytest.mark.parametrize(
+    ("module", "not_needed"),
+    [("results", {"pydantic", "polars"}), ("judge", {"numpy"}), ("data", {"pydantic", "polars"})],
+)
+def test_a_verb_starts_without_what_other_verbs_need(module, not_needed):
+    code = f"import steelyard.cli.{module}, sys; print({not_needed} & set(sys.modules))"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout == "set()\n"
+
+
 def test_a_slow_module_is_imported_when_one_of_its_names_is_first_used():
     code = "import sys; from steelyard.lazy import polars; before = 'polars' in sys.modules; import polars as real; "
     code += "print(before, polars.DataFrame is real.DataFrame)"

@@ -129,6 +129,18 @@ def test_bad_weights(qrels, runs, weights, said):
         sy.compare(qrels, runs, ["AP"], composite=weights)
 
 
+def test_measures_are_an_array_or_a_series(qrels, runs):
+    names = ["nDCG@10", "AP"]
+    for measures in (np.array(names), pl.Series(names), iter(names)):
+        assert sy.compare(qrels, runs, measures).keys == names
+    with pytest.raises(MeasureError, match="'' is not a measure"):
+        sy.compare(qrels, runs, "")
+
+
+def test_every_key_of_a_mapping_names_a_run(qrels, runs):
+    assert sy.compare(qrels, dict(zip((None, 2), runs.values(), strict=False)), ["AP"]).runs == ("None", "2")
+
+
 def test_rows_per_cutoff(qrels, runs):
     result = sy.compare(qrels, runs, ["P", "nDCG"], at=[1, 3])
     assert result.leaderboard["k"].to_list() == [1, 1, 1, 3, 3, 3]

@@ -164,6 +164,20 @@ def test_failed_queries_do_not_pass_on_the_command_line(folder, tmp_path, capsys
     assert "Run 'bm25-okapi' is written although it failed on 1 of" in capsys.readouterr().err
 
 
+def test_result_of_an_earlier_version_without_costs_is_read(folder, tmp_path):
+    changed = shutil.copytree(folder, tmp_path / "result")
+    record = json.loads((changed / "result.json").read_text())
+    for row in record["runs"]:
+        for name in ("retriever", "cached", "p99_seconds", "peak_bytes", "unknown_documents"):
+            del row[name]
+    # What another version knows of a search: without its series; exact search that found nothing has no neighbours.
+    search = {"run": "random", "exact": "bm25-okapi", "k": 3, "neighbours": None, "measure": "RR", "lost": 0.1}
+    search |= {"low": 0.0, "high": 0.2, "p_adjusted": 0.5, "seconds": None, "exact_seconds": None, "later": "\ud800"}
+    (changed / "result.json").write_text(json.dumps(record | {"approximation": [search]}))
+    assert load_result(changed).record["approximation"] == [search]
+    assert gate_input(changed).keys == gate_input(folder).keys
+
+
 def test_source_of_every_rule(folder, tmp_path):
     gate = check(folder, "Hit@1 >= 2", baseline=folder)
     sources = {row.rule.text: row.source for row in gate.rows}

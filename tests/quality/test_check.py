@@ -442,6 +442,16 @@ def test_a_judged_query_that_is_not_among_the_queries_is_no_list_to_run_again():
     assert found_in(result, "empty-answer").examples == ("q3",)
 
 
+def test_cut_and_constant_lists_beside_a_judged_query_that_is_not_asked():
+    queries = {f"q{i}": f"question {i}" for i in range(11)}
+    corpus = {f"d{i}": f"text {i}" for i in range(15)}
+    dataset = sy.Dataset.of(corpus, queries, {query: {"d1": 1} for query in [*queries, "other"]}, name="planted")
+    run = {query: {f"d{i}": 1.0 for i in range(2 if query == "q3" else 12)} for query in queries}
+    findings = {finding.code: finding for finding in sy.check(dataset, {"run": run}, [MEASURE]).findings}
+    assert findings["list-cut-short"].examples == ("q3",)
+    assert findings["constant-scores"].examples == tuple(sy.Run(run).frame["query_id"].unique(maintain_order=True)[:5])
+
+
 def test_queries_without_a_document_of_the_relevant_grade():
     qrels = sy.Qrels({"q1": {"a": 3, "b": 1}, "q2": {"a": 1}, "q3": {"c": 1}, "q4": {"c": 0}})
     qrels.relevant_from = 2

@@ -60,7 +60,7 @@ def approximations(
     chunkings: Sequence[Chunking],
     options: Mapping[str, Any],
 ) -> tuple[Approximation, ...]:
-    """Every run over the vectors of a dense row of the same chunking, compared with that row; tests are corrected."""
+    """Every run over the vectors of a dense row of the same chunking, compared with that row: one family of tests."""
     columns = comparison.score_tables[0].columns
     measures = [(c.measure, c.key) for c in columns if c.measure is not None and not c.timed]
     if not measures:

@@ -88,7 +88,7 @@ class Answers:
 
 
 def cache_key(content: str, name: str, settings: dict[str, Any], depth: int) -> str:
-    """The name of a retriever's cache; a variable of the environment counts with its value, unless it is a secret."""
+    """The name of a retriever's cache: another one for other arguments, versions and variables that are no secrets."""
     return key_of(content, name, identifying(settings), depth)
 
 
@@ -297,7 +297,7 @@ class ReturnedTexts:
 
 
 def id_notes(lists: Mapping[str, Collection[str]], returned: ReturnedTexts, by_text: Collection[str]) -> list[Note]:
-    """Ids that were made from texts, unless chosen (`by_text`), and equal texts under different ids of retrievers."""
+    """Ids that were made from texts, unless chosen (`by_text`: runs), and equal texts under different ids of runs."""
     notes = []
     for run, docs in lists.items():
         count = 0 if run in by_text else sum(doc.startswith(MADE) for doc in docs)

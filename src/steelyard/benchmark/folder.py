@@ -17,11 +17,9 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from steelyard.alignment.ranges import Ranges
 from steelyard.benchmark import comparison as comparing
-from steelyard.benchmark.approximation import Approximation
 from steelyard.benchmark.cache import CACHE, HELD_BY, LOCK, is_cache_file
 from steelyard.benchmark.chunkings import chunking_qrels
 from steelyard.benchmark.comparison import STAGES_FILE
-from steelyard.benchmark.retrieval import CostRow
 from steelyard.comparison.lists import ListComparison, compare_lists
 from steelyard.comparison.result import Comparison
 from steelyard.comparison.slices import COMPLEXITY
@@ -243,7 +241,7 @@ def read_record(path: Path, *, earlier: bool = False) -> dict[str, Any]:
         _check_finished(path, file)
     try:
         record: dict[str, Any] = json.loads(read_bytes(file))
-        _Record.model_validate_json(json.dumps(record))  # Not as Python: there a dict is not the same as a dataclass.
+        _Record.model_validate(record)
     except ValidationError as error:
         details = error.errors(include_input=False, include_url=False)[:3]
         wrong = "; ".join(f"{'.'.join(map(str, detail['loc']))}: {detail['msg']}" for detail in details)
@@ -468,7 +466,7 @@ def run_files(names: Sequence[str]) -> list[str]:
     return files
 
 
-# What result.json has: what is read from it has these types, whoever wrote the file
+# What is read from result.json has these types, whoever wrote it. No other value is checked: versions differ in them.
 
 
 def _file_name(name: str) -> str:
@@ -502,10 +500,26 @@ class _Dataset(_Section):
     documents: int
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Run(CostRow):
+class _Run(_Section):
+    run: str
     file: Annotated[str, AfterValidator(_file_name)]
     fingerprint: str
+    settings: dict[str, Any]
+    queries: int
+    errors: dict[str, str]
+    unknown_documents: int = 0
+    cached: bool = False
+    chunker: str | None = None
+    session: str | None = None
+    mean_seconds: float | None = None
+    p50_seconds: float | None = None
+    p95_seconds: float | None = None
+    p99_seconds: float | None = None
+    queries_per_second: float | None = None
+    index_seconds: float | None = None
+    index_bytes: int | None = None
+    peak_bytes: int | None = None
+    stages: dict[str, list[str]] = {}
 
 
 class _Place(_Section):
@@ -518,6 +532,20 @@ class _Comparison(_Section):
     weights: dict[str, float] | None = None
     not_measured: dict[str, str] = {}
     coverage: dict[str, dict[str, int]] = {}
+
+
+class _Approximation(_Section):
+    run: str
+    exact: str
+    k: int
+    neighbours: float | None  # None if the exact search found nothing.
+    measure: str
+    lost: float
+    low: float
+    high: float
+    p_adjusted: float
+    seconds: float | None
+    exact_seconds: float | None
 
 
 class _Effect(_Section):
@@ -552,5 +580,5 @@ class _Record(_Section):
     runs: list[_Run]
     comparison: _Comparison | None
     chunk_notes: list[dict[str, Any] | str] = []
-    approximation: list[Approximation] = []
+    approximation: list[_Approximation] = []
     check: _Check | None = None

@@ -99,7 +99,7 @@ def history_record(result: BenchResult, folder: Path, file: Path | None = None) 
 
 
 def fingerprints_of(result: BenchResult) -> dict[str, str]:
-    """The fingerprints of the dataset and its parts, and of the settings, which do not break a line of the history."""
+    """The fingerprints of the dataset and its parts, and of the settings, whose changes are what a history shows."""
     return {
         "dataset": result.dataset.fingerprint,
         "corpus": result.dataset.corpus.fingerprint,

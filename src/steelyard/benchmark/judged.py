@@ -60,7 +60,7 @@ class Forecast:
 
 
 def forecast(runs: Mapping[str, Run], qrels: Qrels, order: Pairs, measure: str, test: str) -> Forecast:
-    """How many of the documents in `order` to judge for a significant difference that needs no unjudged documents.
+    """How many of the documents in `order` to judge until a significant difference does not depend on unjudged ones.
 
     An unjudged document gets the grade of a judged one that was returned by the same runs, drawn at random.
     """
@@ -130,7 +130,7 @@ BUDGET = 40  # Documents that are judged in one sitting, unless another number i
 
 @dataclass(frozen=True, eq=False)
 class ResultJudging:
-    """The judging of a result: the pool to judge now, its texts and file; `left_out`: documents without a text."""
+    """The judging of a result: the pool, its texts, the judgments file; `left_out`: documents without a text."""
 
     result: ResultFolder
     pool: Pool

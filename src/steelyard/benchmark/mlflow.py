@@ -43,7 +43,7 @@ class Store:
 
 
 def open_store(uri: str = LOCAL_STORE) -> Store:
-    """Open a store and its experiment; unless MLflow was loaded before, without telemetry and with warnings only."""
+    """Open a store and its experiment, with any error before the bench; an MLflow loaded here has no telemetry."""
     if "mlflow" not in sys.modules:
         os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
         os.environ.setdefault("MLFLOW_LOGGING_LEVEL", "WARNING")
@@ -75,7 +75,7 @@ def _reported(uri: str) -> Iterator[None]:
 
 
 def log_bench(store: Store, result: BenchResult, folder: Path) -> str:
-    """Add a bench to a store, with the commit of a folder: over several datasets, a run that contains one of each."""
+    """Add a bench to a store, with the commit of a folder; the id of its run, with one in it for each dataset."""
     git = _git_tags(folder)
     with _reported(store.uri):
         if not isinstance(result, BenchAcross):

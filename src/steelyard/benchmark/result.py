@@ -255,7 +255,8 @@ class BenchResult:
     def write(
         self, leftovers: Collection[Path] = (), texts: ReturnedTexts | None = None, stages: Iterable[StageRow] = ()
     ) -> list[Path]:
-        """Write the folder, each file completely or not at all, result.json last; the leftovers that were removed."""
+        """Write the folder with the `texts` and `stages` that came back, each file whole or not, result.json last; the
+        leftovers that were removed."""
         folder = self.folder
         (folder / "runs").mkdir(parents=True, exist_ok=True)
         for run, file in zip(self.runs.values(), run_files(list(self.runs)), strict=True):

@@ -68,7 +68,7 @@ class Job:
 
 
 def index_all(jobs: Sequence[Job], progress: Progress) -> None:
-    """Index the documents with every retriever, or open its saved index; the cost is that of when it was made."""
+    """Index the documents with every retriever, one after another; a saved index is opened, with its cost when made."""
     for number, job in enumerate(jobs):
         what = f"indexing {counted(len(job.corpus), 'document')} with" if len(job.corpus) else "opening"
         progress(f"{what} {job.spec.label}", number, len(jobs))
@@ -153,7 +153,7 @@ def _answer(job: Job, query: str, text: str, depth: int, session: str) -> None:
 
 def _retrieve(job: Job, query: str, text: str, depth: int) -> tuple[Ranked, float]:
     """The list of one query, checked, and the seconds that it took; a UserCodeError if the retriever failed."""
-    job.store.add({"query": query, "started": True})  # The retriever may end the process.
+    job.store.add({"query": query, "started": True})  # Before it is run: the retriever may end the process.
     keep = job.texts.keeper(job.store.path.name)
     return run_user_code(partial(answered, job.retriever, text, depth, job.spec.label, keep))
 

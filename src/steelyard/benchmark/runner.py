@@ -304,7 +304,8 @@ def _retrieve(
     """Run the retrievers that have open queries; all jobs, and the labels of those that were cached."""
     if fresh:
         clear_vectors(cache / VECTORS)
-    jobs, open_jobs = list[Job](), list[Job]()
+    jobs: list[Job] = []
+    open_jobs: list[Job] = []
     for chunking in chunkings:
         chunking_jobs = []
         for spec in chunking.specs(specs):

@@ -89,7 +89,7 @@ def _labelled(name: Any, value: Any, number: int) -> str:
 
 @dataclass(frozen=True)
 class Spec:
-    """One retriever of a bench; `entry` is its number in bench.yaml, `chunkers` those that it is run on, or all."""
+    """One retriever of a bench; `entry`: its number in bench.yaml, `chunkers`: those that it is run on (empty: all)."""
 
     name: str
     settings: dict[str, Any]

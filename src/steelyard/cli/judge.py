@@ -15,7 +15,6 @@ from steelyard.cli import options as args
 from steelyard.cli.options import Argument, Option, Setting, UsageError
 from steelyard.cli.output import print_message, print_messages, print_tables, progress_bar
 from steelyard.io.files import no_such_file
-from steelyard.io.text import shortened
 from steelyard.notes import sentence
 from steelyard.wording import counted
 
@@ -222,6 +221,7 @@ def share_of(text: str) -> float:
 def _judge_by_model(model_judge: ModelJudge, pool: Pool, dataset: Dataset, output: Path, plan: bool) -> None:
     """Ask the model what is not answered yet, and report what it took."""
     from steelyard.io.judgments import open_judgments
+    from steelyard.io.text import shortened
 
     questions = model_judge.questions(pool, dataset)
     print_message(f"{model_judge.plan(questions)}.")

@@ -94,7 +94,7 @@ def agreement(
         str | None, Option("--scores: the set that the others are compared with, the real queries.")
     ] = None,
     resolve: Annotated[
-        str, Setting("Several judges in a file: majority, mean, max, min, last, a name.", "RULE")
+        str, Setting("Several judges in one file: majority, mean, max, min, last or a name.", "RULE")
     ] = "majority",
     seed: args.Seed = 0,
     format: args.TableFormat = "table",

@@ -8,20 +8,18 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
-from steelyard.benchmark.across import across as over_datasets
-from steelyard.benchmark.folder import ACROSS_FILE, load_result, read_queries
 from steelyard.benchmark.history import history as read_history
 from steelyard.cli import options as args
 from steelyard.cli import output as out
 from steelyard.cli.options import Argument, Option, RunFile, Setting, UsageError
-from steelyard.comparison.across import Across, Missing
 from steelyard.comparison.history import uncollected
 from steelyard.io.files import read_bytes, write_file
 from steelyard.report.documents import frame_table
-from steelyard.statistics.datasets import BordaRule
 
 if TYPE_CHECKING:
+    from steelyard.comparison.across import Across, Missing
     from steelyard.report.history import KnownQueries
+    from steelyard.statistics.datasets import BordaRule
 
 
 def report(
@@ -40,6 +38,9 @@ def report(
     The page has the scores of all queries, and the ranked lists of those that
     differ most, up to 15 MB. It shows what was left out; --full includes all of it.
     """
+    from steelyard.benchmark.across import across as over_datasets
+    from steelyard.benchmark.folder import ACROSS_FILE, load_result
+
     if (result / ACROSS_FILE).is_file():
         over_datasets([result]).to_html(output)
         out.print_message(f"Report: {output}. Every dataset has its own page, to which --full and --charts apply.")
@@ -84,10 +85,12 @@ def across(
     Published results are MTEB's JSON files, or a table (CSV, TSV, Markdown) with
     one row or one column per dataset.
     """
+    from steelyard.benchmark.across import across as over_datasets
+
     named = {str(source.name): source.path for source in results if source.name is not None}
     plain = [source.path for source in results if source.name is None]
     sources, rule = [*named.items(), *plain], cast("BordaRule | None", borda)
-    result = over_datasets(sources, measure, missing=cast(Missing, missing), borda=rule, dialect=dialect, seed=seed)
+    result = over_datasets(sources, measure, missing=cast("Missing", missing), borda=rule, dialect=dialect, seed=seed)
     print_across(result, format, output, show_all)
     if output is None and format == "table" and not show_all:
         out.print_message("More: --all")
@@ -160,6 +163,7 @@ def history(
 
 def _known_queries(file: Path, page: Path) -> dict[str, KnownQueries]:
     """The queries of the results beside the history whose benches write it, by the fingerprint of their dataset."""
+    from steelyard.benchmark.folder import read_queries
     from steelyard.report.page.shell import page_link
 
     by_fingerprint: dict[str, KnownQueries] = {}

@@ -43,7 +43,8 @@ class DatasetValues:
     """One dataset: the mean of every run that was measured on it, with its interval where it has one.
 
     `per_query` has one value per query and run, on the queries that all these runs have; it is empty for published
-    means. `verdicts` are those of every two runs on this dataset alone. `others`: means by other measures, by label.
+    means. `verdicts` are those of every two runs (run, baseline) on this dataset alone. `page` is its report page.
+    `others`: means by other measures, by their labels. `range` is that of the measure, if known.
     """
 
     name: str
@@ -65,15 +66,17 @@ class DatasetValues:
 def measured_column(comparison: Comparison, measure: str | None) -> tuple[ScoreTable, Column]:
     """The score table and the column of a measure, by its label or its definition; the first one by default."""
     shown = comparison.shown_measures
-    chosen = shown[:1] if measure is None else [one for one in shown if one.label.lower() == measure.lower()]
-    if not chosen:
+    if measure is None:
+        return shown[0].scores, shown[0].column
+    matching = [named for named in shown if named.label.lower() == measure.lower()]
+    if not matching:
         with suppress(MeasureError):
-            spelled = parse(str(measure)).spelled
-            own = ((one, one.column.measure) for one in shown if one.scores.k is None)
-            chosen = [one for one, defined in own if defined is not None and defined.spelled == spelled]
-    if not chosen:
-        raise MeasureError(unknown_name("measure", measure, [one.label for one in shown]))
-    return chosen[0].scores, chosen[0].column
+            spelled = parse(measure).spelled
+            own = [(named, named.column.measure) for named in shown if named.scores.k is None]
+            matching = [named for named, defined in own if defined is not None and defined.spelled == spelled]
+    if not matching:
+        raise MeasureError(unknown_name("measure", measure, [named.label for named in shown]))
+    return matching[0].scores, matching[0].column
 
 
 def dataset_values(
@@ -332,14 +335,15 @@ class AcrossData:
         runs, ranks = self.compared[0], self.friedman
         by_rank = zip(ranks.pairs, ranks.nemenyi, strict=True) if ranks is not None else ()
         nemenyi = {frozenset((runs[i], runs[j])): p for (i, j), p in by_rank}
-        found = []
+        every_pair = []
         for one, other in combinations(ranked, 2):
             names, gap = (self.runs[one], self.runs[other]), self._shared_means[one] - self._shared_means[other]
-            these, like = (outcomes.get((q, one, other)) or self._no_test(q, one, other) for q in (THESE, LIKE_THESE))
-            verdicts = {dataset.name: dataset.verdicts.get(names, "not tested") for dataset in self.datasets}
+            these = outcomes.get((THESE, one, other)) or self._no_test(THESE, one, other)
+            like_these = outcomes.get((LIKE_THESE, one, other)) or self._no_test(LIKE_THESE, one, other)
             by_ranks = nemenyi.get(frozenset((one, other)), math.nan)
-            found.append(AcrossPair(*names, float(gap), these, like, by_ranks, verdicts))
-        return tuple(found)
+            verdicts = {dataset.name: dataset.verdicts.get(names, "not tested") for dataset in self.datasets}
+            every_pair.append(AcrossPair(*names, float(gap), these, like_these, by_ranks, verdicts))
+        return tuple(every_pair)
 
     def _verdict(self, difference: float, p: float, low: float, high: float) -> str:
         if math.isnan(p):
@@ -379,7 +383,8 @@ class AcrossData:
     def _left_out(self) -> tuple[tuple[tuple[str, str, str, str], ...], tuple[tuple[str, str], ...]]:
         """`deciding` and `need_every`: the tests without one dataset at a time.
 
-        Without a dataset that decides, the difference is `reversed` or `not significant` on the other datasets.
+        Without a dataset that decides, the difference is `reversed` or `not significant` on the others; where it is not
+        significant without any one of them, all decide together (`need_every`).
         """
         tests, members, places = self.these, self._tested_by_query, self.compared[1]
         if tests is None or not tests.without:
@@ -428,7 +433,8 @@ class AcrossData:
         top = (*self._ranked[0], *self.rows)[0]
         tied = {row.run for row in self.rows if set(row.group) & set(top.group)}
         others = [(name, run) for name, run in self.leaders_without.items() if run not in tied]
-        notes += [note("across-leader-depends", leader=top.run, without=others)] if others else []
+        if others:
+            notes.append(note("across-leader-depends", leader=top.run, without=others))
         opposite = [
             (pair.run, pair.baseline, pair.these.verdict, name)
             for pair in self.tested_pairs
@@ -442,6 +448,7 @@ class AcrossData:
     @cached_property
     def _ranked(self) -> tuple[list[AcrossRow], dict[str, float]]:
         """The runs with a mean, best first, and the means that are tested: of the datasets of every run, if any."""
+        # Of runs measured on different datasets, a mean over more of them says nothing about a difference.
         shared = self._shared_means.tolist() if self.compared[1] else self.macro.tolist()
         means = dict(zip(self.runs, shared, strict=True))
         rows = [row for row in self.rows if not math.isnan(row.macro)]
@@ -501,8 +508,8 @@ class AcrossData:
         types |= {f"dataset {name}" if name in types else name: pl.Float64 for name in self.names}
         data: list[list[Any]] = []
         for row in self.rows:
-            data.append([row.run, row.macro, *row.these, *row.like_these, row.micro, row.wins, row.mean_rank])
-            data[-1] += [row.borda, row.borda_rank, row.group, row.like_group, *row.values.values()]
+            means = [row.run, row.macro, *row.these, *row.like_these, row.micro, row.wins, row.mean_rank, row.borda]
+            data.append([*means, row.borda_rank, row.group, row.like_group, *row.values.values()])
         return pl.DataFrame(plain_values(data), schema=types, orient="row")
 
     @cached_property

@@ -30,7 +30,7 @@ class BoardColumn:
 
     name: in the frame, CSV and JSON, and the heading in tables, unless `headings` has another one for a form.
     value: of a row, unrounded. cells: what other forms show in its place; TABLES without a cell of their own show the
-    one for `table`. when: whether a comparison has the column. forms: where it is shown.
+    one for `table`. when: whether a comparison has the column. forms: where it is shown. measure: its measure, if any.
     """
 
     name: str
@@ -192,7 +192,8 @@ def _share(key: str, comparison: ComparisonData, row: LeaderboardRow) -> float |
 
 
 def _bound(place: int, comparison: ComparisonData, row: LeaderboardRow) -> float | None:
-    return (_row_judged(comparison, row).bounds or (None, None))[place]
+    bounds = _row_judged(comparison, row).bounds
+    return None if bounds is None else bounds[place]
 
 
 def _json_shares(comparison: ComparisonData, row: LeaderboardRow) -> dict[str, float] | None:

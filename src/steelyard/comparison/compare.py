@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -217,13 +216,13 @@ def evaluate_runs(
     scale: Qrels | None = None,
     **options: Any,
 ) -> EvaluatedRuns:
-    """Evaluate runs that are to be compared; most parameters are those of `compare`.
+    """Evaluate runs that are to be compared; the other parameters are those of `compare`.
 
     unmeasured: runs known not to be measured, with the reason. sessions: as in ScoreTable. scale: qrels with the scale.
     """
     dialect = dialect_of(dialect)
     chosen = resolve(dialect.policies, options)
-    named = listed_measures(measures or ()) or list(dialect.measures)
+    named = ([] if measures is None else listed_measures(measures)) or list(dialect.measures)
     if not named:
         raise MeasureError("no measure given; name at least one, as in nDCG@10.")
     shown = {str(text): text for text in dialect.expand(named)}
@@ -321,9 +320,12 @@ def _evaluated(
     if isinstance(runs, (Run, str, Path)):
         raise InputError("compare takes several runs: a list of runs, or a mapping of name to run.")
     labelled = {label(key, k): measure for (k, key), measure in measures.items()}
-    for name, given in runs.items() if isinstance(runs, Mapping) else zip(repeat(None), runs):
+    named: Iterable[tuple[str | None, Any]] = ((None, run) for run in runs)
+    if isinstance(runs, Mapping):
+        named = ((str(name), run) for name, run in runs.items())
+    for name, given in named:
         run = readable_again(given)
-        aligned = with_doubts(align(qrels, run, options.ordering, None if name is None else str(name)), qrels, run)
+        aligned = with_doubts(align(qrels, run, options.ordering, name), qrels, run)
         try:
             scores = scores_of(aligned, labelled, dialect, options)
         except MeasureError as error:

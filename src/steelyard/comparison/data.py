@@ -80,7 +80,8 @@ class Claims:
 
     A pair is tested, its p-value is corrected for the pairs of its family, and a significant difference is checked for
     unjudged documents (`judged`, None where they are unknown). A family is the pairs of one measure that were asked
-    for. With a baseline, the other pairs are a second family, tested if shown. orders: the runs of every table.
+    for: every run with the baseline or, without one, every two runs. With a baseline, the other pairs are a second
+    family, tested if shown. orders: the runs of every table, best first.
     """
 
     tables: Sequence[ScoreTable]
@@ -150,7 +151,7 @@ class ComparisonData:
 
     `components` are the tables of its measures. `notes` are the `input_notes` and those of the comparison itself.
     `failed`: on how many queries of a bench a run failed, as in `2 of 6`. `unmeasured`: why the values of a run mean
-    nothing; it is shown, and neither ranked nor tested. `cached`: runs with times from the cache of a bench.
+    nothing; it is shown, and neither ranked nor tested. `cached`: runs with answers and times from a bench's cache.
     """
 
     score_tables: tuple[ScoreTable, ...]

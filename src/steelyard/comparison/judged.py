@@ -66,7 +66,7 @@ class Conventions:
 
     `judged_*`: the share of judged documents above the measure's cutoff. `bound_low`, `bound_high`: the lowest and
     highest difference that any grading gives; `bound_p`: a p-value that none exceeds (`largest_p`). `condensed*`,
-    `imputed*`: the mean difference, its p-value and its 95% interval with condensed lists and with estimated grades.
+    `imputed*`: the mean difference and its p-value with condensed lists and with estimated grades (and 95% interval).
     `unjudged`: the number of unjudged documents that either run has above the cutoff. `drawn`: the lowest and highest
     mean difference of all drawn grades. `checked`: False if the lists are too long to estimate grades.
     """
@@ -217,7 +217,8 @@ class JudgedDocuments(Remembers):
         return float(shares[answered].mean()) if answered.any() else None
 
     def value_bounds(self, parts: Sequence[Part], run: str, kept: Bools) -> tuple[float, float] | None:
-        """The lowest and highest value of a run that any grading gives; None where they cannot be computed."""
+        """The lowest and highest value of a run that any grading gives. None without unjudged documents in the lists,
+        or if a measure needs more of the documents than their grades."""
         if self.options.unjudged == "remove" or int(self.alignments[run].retrieved.sum()) > MOST_DOCUMENTS:
             return None
         total = sum(part.weight for part in parts)
@@ -242,7 +243,8 @@ class JudgedDocuments(Remembers):
     ) -> Conventions:
         """The conventions of a pair; the costly ones only where `whole`. `kept`: the queries that count.
 
-        decisive: whether bounds would decide: then they are computed, whatever else is compared.
+        decisive: whether bounds would decide the verdict: then they are computed however many there are, since a
+        verdict must not depend on what else is compared.
         """
         share_run, share_base = self.share(parts, run), self.share(parts, baseline)
         conventions = Conventions(share_run, share_base)
@@ -475,8 +477,8 @@ def judged_notes(pairs: Sequence[Pair], judged: JudgedDocuments) -> list[Note]:
     edges = judged.edges if some_unjudged else {}
     notes = [note("qrels-made-from-run", run=run, depth=edge.depth) for run, edge in edges.items()]
     if undecided := [pair for pair in pairs if pair.verdict == "undecided"]:
-        values = {**undecided[0].named, "documents": undecided[0].unjudged}
-        notes.append(note("undecided", pairs=len(undecided), **values))
+        first = undecided[0]
+        notes.append(note("undecided", pairs=len(undecided), **first.named, documents=first.unjudged))
     if judged.without_bounds:
         notes.append(note("differences-without-bounds", count=judged.without_bounds))
     if edges:

@@ -89,8 +89,8 @@ class Verdict(str):
     """The verdict of a comparison: which run leads, on what, by how much, and whether that is significant.
 
     `headline` is the first sentence, `tied` the runs that are not significantly below the leader, the leader first,
-    `undecided` those whose difference from it is, and `unmeasured` those without values. `lead` has the parts of the
-    headline where one run leads another. `labels` says which models judged.
+    `undecided` those whose difference from it depends on unjudged documents or on the overlap rule, and `unmeasured`
+    those without values. `lead` has the parts of the headline where one run leads another. `labels`: who judged.
     """
 
     headline: str

@@ -129,7 +129,7 @@ def compare_lists(
     lists = dict(zip(names, map(_lists, named), strict=True))
     rows = []
     for (name, answers), run in zip(lists.items(), named, strict=True):
-        documents = float(np.mean(list(map(len, answers.values())))) if answers else 0.0
+        documents = float(np.mean([len(docs) for docs in answers.values()])) if answers else 0.0
         latency = float(np.median(list(run.seconds.values()))) if run.seconds else None
         rows.append(RunListing(name, len(answers), documents, latency))
     pairs = []

@@ -105,7 +105,8 @@ FEWEST = 5  # A slice with fewer queries than this is not suggested.
 
 @dataclass(frozen=True)
 class NextStep:
-    """One thing to do: the text, as a note, and the queries to look at, as the page selects them."""
+    """One thing to do: the text, as a note, and the queries to look at, as the page selects them: `view` has some of
+    run, against, filter, slice, and `pool` with the number of documents to judge."""
 
     note: Note
     view: Mapping[str, str] = field(default_factory=dict)
@@ -196,8 +197,10 @@ def _slices(
     sign = -1.0 if first.better == "less" else 1.0
     for cut in comparison.slices:
         yield cut.column, cut.value, cut.queries, {run: sign * scores[first.key] for run, scores in cut.means.items()}
+    if comparison.slices:
+        return
     values: Floats = table.compared(first.key)
-    for name, column in columns.items() if not comparison.slices else ():
+    for name, column in columns.items():
         labels = np.array(slice_labels(table.queries, column), dtype=object)
         for value in sorted(set(labels.tolist())):
             inside = labels == value

@@ -35,10 +35,10 @@ class Pair:
     alpha: better, worse, not significant, undecided (it depends on unjudged documents or on the overlap rule), equal
     (no difference on any query) or not tested; different where test and means disagree on the direction, higher or
     lower where the measure has no better direction. `low` and `high` are the interval of the difference, for measures
-    that are averaged, corrected as `p_adjusted` is (for Holm's correction at the Bonferroni level). `smallest` is the
-    smallest difference that so many queries detect with 80% power, `needed` the number of queries that the observed
-    difference needs; `sentence` states both. `equivalent` is the margin of equivalence if the interval lies within it
-    whatever unjudged documents are. The fields from `judged_run` on are those of `judged.Conventions`.
+    that are averaged: 95% at an alpha of 0.05, corrected as `p_adjusted` is (for Holm at the Bonferroni level).
+    `smallest` is the smallest difference that so many queries detect with 80% power, `needed` the number of queries
+    that the observed difference needs; `sentence` states both. `equivalent` is the margin of equivalence if the
+    interval lies within it whatever unjudged documents are. Fields from `judged_run` on: see `judged.Conventions`.
     """
 
     run: str
@@ -273,7 +273,7 @@ def equivalence_of(low: float, high: float, plan: ComparisonPlan) -> float | Non
 
 
 def verdict_of_test(column: Column, difference: float, gap: Floats, p: float, plan: ComparisonPlan) -> str:
-    """The verdict of a test; `different` where its sign is not that of the means, since ranks are not means."""
+    """The verdict of a test; `different` where its sign is not that of the means: ranks are not means."""
     if isnan(p):
         return "not tested"
     if not gap.any():
@@ -416,6 +416,7 @@ def rule_outcomes(reason: str) -> str:
 def overlap_notes(pairs: Sequence[Pair]) -> list[Note]:
     """A note on the pairs that depend on the rule; it names the first."""
     depending = [pair for pair in pairs if pair.reason.startswith(DEPENDS)]
-    measures = list(dict.fromkeys(pair.label for pair in depending))
-    about = {"pairs": len(depending), "measures": measures}
-    return [note("depends-on-overlap", **about, **pair.named, reason=pair.reason) for pair in depending[:1]]
+    if not depending:
+        return []
+    first, measures = depending[0], list(dict.fromkeys(pair.label for pair in depending))
+    return [note("depends-on-overlap", pairs=len(depending), measures=measures, **first.named, reason=first.reason)]

@@ -113,7 +113,8 @@ class Column:
 class ScoreTable:
     """Values by run, measure and query; NaN where a measure does not apply. `k` is the cutoff of its rows, if any.
 
-    `sessions` says when the times of a run were measured; the load of the machine differs between sessions.
+    `sessions` says when the times of a run were measured. Times of different sessions are not tested against each
+    other, because the load of the machine differs.
     """
 
     runs: tuple[str, ...]
@@ -450,11 +451,11 @@ def _column(frame: pl.DataFrame, named: str | None, usual: Sequence[str], what: 
         advice = did_you_mean(named, frame.columns)
         raise InputError(f"the score table has no column {named!r}; expected one of {columns}.{advice}")
     lower = {column.lower(): column for column in frame.columns}
-    found = named if named is not None else next((lower[name] for name in usual if name in lower), None)
-    if found is None:
+    column = named if named is not None else next((lower[name] for name in usual if name in lower), None)
+    if column is None:
         problem = f"no column of the score table is known to name the {what}; its columns are {columns}."
         raise InputError(f"{problem} Name it with {option}.")
-    return found
+    return column
 
 
 def _wide(

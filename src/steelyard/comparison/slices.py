@@ -80,7 +80,8 @@ def slices_of(table: ScoreTable, column: str, values: Mapping[str, object]) -> l
     for value in in_order(labels):
         part = table.where(np.array([label == value for label in labels]))
         rows = (dict(zip(keys, row, strict=True)) for row in part.means().tolist())
-        means, order = dict(zip(table.runs, rows, strict=True)), tuple(table.runs[run] for run in order_of(part))
+        means = dict(zip(table.runs, rows, strict=True))
+        order = tuple(table.runs[run] for run in order_of(part))
         slices.append(Slice(column, value, len(part.queries), means, order, _reversal(part, overall)))
     return slices
 

@@ -110,7 +110,7 @@ class StagesData:
         low, high = self.measure.range
         lost_intervals = np.clip(mean_intervals(self.losses), low - high, high - low).tolist()
         intervals = np.clip(mean_intervals(self.ceilings), low, high).tolist()
-        targets = [number for fate, number in self.fates.items() if fate != DELIVERED]
+        targets = [self.fates[NEVER], *(self.fates[f"lost in {step}"] for step in self.steps[1:]), self.fates[BELOW]]
         rows: list[dict[str, Any]] = []
         for place, (part, (low, high), lost) in enumerate(zip(self.parts, lost_intervals, targets, strict=True)):
             row: dict[str, Any] = {"stage": part, "lost": float(self.losses[place].mean()), "low": low, "high": high}
@@ -383,8 +383,8 @@ def joined(runs: Sequence[Run]) -> Run:
 
 
 def calls_table(calls: Mapping[str, Sequence[Run]], judged: Qrels, level: float | None) -> pl.DataFrame:
-    """One row per stage and call. recall: the mean share of the relevant documents that the calls so far returned;
-    added: by this call. nothing_new, no_relevant: queries whose call has no new document, or no new relevant one."""
+    """One row per stage and call, which `queries` made. recall: the mean share of the relevant documents that the calls
+    so far returned; added: by this call. nothing_new, no_relevant: queries without a new or a new relevant one."""
     grade = pl.col("grade")
     graded = judged.frame.drop_nulls("doc_id").filter(grade > 0 if level is None else grade >= level)
     relevant = graded.select("query_id", "doc_id").unique()
@@ -401,7 +401,7 @@ def calls_table(calls: Mapping[str, Sequence[Run]], judged: Qrels, level: float 
             queries = set(run.queries)
             added = math.fsum(its["share"]) / max(1, sizes.height)
             recall += added
-            useless = (len(queries - set(calls["query_id"])) for calls in (new, useful))
+            useless = len(queries - set(new["query_id"])), len(queries - set(useful["query_id"]))
             rows.append((stage, number, len(queries), recall, added, *useless))
     schema: dict[str, Any] = {"stage": str, "call": int, "queries": int, "recall": float, "added": float}
     return pl.DataFrame(rows, schema=schema | {"nothing_new": int, "no_relevant": int}, orient="row")
@@ -465,7 +465,7 @@ def steps_of(reads: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
 
 
 def ideal_order(a: Alignment, measure: Measure) -> Alignment:
-    """The same lists in ideal order: by grade, or for measures that count targets by `_turns`; repeats last."""
+    """The same lists in ideal order: by grade, or by `_turns` for targets; then unjudged documents, then repeats."""
     # nDCG(per=target) sums the gains of documents; its targets are in the ideal list.
     by_targets = is_over_targets(measure) and measure.definition.family != "graded"
     turn = _turns(a, measure) if by_targets else np.zeros(len(a.query))

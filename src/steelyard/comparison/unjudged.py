@@ -1,7 +1,9 @@
 """Whether the difference of two runs depends on documents that nobody judged.
 
-A significant difference is reported as `better` or `worse` only if it stays significant, with the same sign, when the
-unjudged documents get estimated grades, by multiple imputation (Rubin 1987). Otherwise the verdict is `undecided`.
+A measure treats unjudged documents as not relevant. If the documents of one run were judged and those of the other were
+not, the other run scores too low, and a paired test of the two can be significant and wrong. Therefore a significant
+difference is reported as `better` or `worse` only if it stays significant, with the same sign, when the unjudged
+documents get estimated grades, by multiple imputation (Rubin 1987). Otherwise the verdict is `undecided`.
 
 1. For every grade above the lowest, a logistic regression of "the grade is this or higher" is fitted on the
    judged documents of both lists. The features are the logarithm of the document's rank in the one list and
@@ -102,8 +104,8 @@ def pooled(pair: PairedLists, depth: int, rel: float = 1.0) -> bool:
     - Non-relevant documents were judged: of the documents in the first d ranks that are not known to be relevant (the
       unjudged ones, and grades from 0 to below `rel`: a distractor was chosen, not returned), for some d up to `depth`
       at least `FEWEST_JUDGED`, and at least the share `LOWEST_SHARE`. Not so for qrels of relevant documents only.
-    - They do not rank above the relevant ones (rank-sum test over the whole lists, z at least `LOWEST_Z`). Not so for
-      qrels that add chosen non-relevant documents (cranfield: mostly near the top of the lists; hard negatives).
+    - They do not rank above the relevant ones (rank-sum test over the whole lists, z at least `LOWEST_Z`), as those do
+      that were judged because they were returned. Not so if non-relevant ones were chosen (cranfield; hard negatives).
     """
     for all_ranks in pair.ranks:
         there = np.isfinite(all_ranks)

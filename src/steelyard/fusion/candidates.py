@@ -120,8 +120,8 @@ def pool_of_lists(lists: Sequence[Sequence[tuple[str, float]]]) -> tuple[list[st
 
 @dataclass(frozen=True)
 class PooledRuns:
-    """The pool of several runs: its `queries`, the documents of the rows of all runs, a row of every candidate, and
-    the queries for which no run has a document (`empty`)."""
+    """The pool of several runs: its `queries`, the documents of the rows of all runs (`docs`), a row of every candidate
+    (`rows`), and the queries for which no run has a document (`empty`)."""
 
     queries: list[str]
     docs: pl.Series
@@ -241,8 +241,8 @@ def label(runs: Sequence[Run], column: int) -> str:
 
 @dataclass(frozen=True)
 class JudgedPool:
-    """The part of a pool whose queries are in the qrels: per candidate the index of its query there and of its judgment
-    (or -1); per query of the qrels, whether a run has it."""
+    """The part of a pool whose queries are in the qrels: per candidate the index of its `query` there and of its
+    judgment (`doc`, or -1); per query of the qrels, whether a run has it (`answered`)."""
 
     qrels: Qrels
     pool: CandidatePool

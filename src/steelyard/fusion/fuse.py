@@ -239,7 +239,7 @@ def _summed(weights: Floats, parts: Floats) -> Floats:
 
 LIMITS = {"k": (math.inf, "a number, 0 or more"), "sigma": (1.0, "a number from 0 to 1")}
 LIMITS["phi"] = (math.nextafter(1.0, 0.0), "a number from 0 to below 1")
-"""The highest value of each parameter, and its range in words; the lowest is 0."""
+# The highest value of each parameter, and its range in words; the lowest is 0.
 
 
 @dataclass(frozen=True)
@@ -287,8 +287,10 @@ class Recipe:
 
     def __str__(self) -> str:
         parts = [f"{name}={value:g}" for name, value in self.parameters]
-        parts += [f"norm={self.norm}"] if self.norm is not None else []
-        parts += [f"weights={':'.join(f'{weight:g}' for weight in self.weights)}"] if self.weights is not None else []
+        if self.norm is not None:
+            parts.append(f"norm={self.norm}")
+        if self.weights is not None:
+            parts.append(f"weights={':'.join(f'{weight:g}' for weight in self.weights)}")
         return ", ".join(parts) or "equal weights"
 
     def fused(self, lists: Sequence[Sequence[tuple[str, float]]]) -> list[tuple[str, float]]:

@@ -1,4 +1,4 @@
-"""The gate. Its names are loaded when first used, because pytest imports the plugin at every start."""
+"""The gate: rules for a result, and a baseline. Names are loaded when used, as pytest imports the plugin every time."""
 
 from __future__ import annotations
 

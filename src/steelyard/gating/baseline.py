@@ -45,10 +45,11 @@ def save_baseline(result: Any, path: str | Path, run: str | Sequence[str] | None
 
 
 def _baseline_json(source: GateInput, runs: Sequence[str]) -> str:
-    """JSON like that of `evaluate`; the values of a query are a list in the order of `measures`, `lists` documents."""
+    """JSON like that of `evaluate`; values in the order of `measures`, `lists` has the first documents, if known."""
     head = _head(source, source.version if source.version != "unknown" else __version__)
     parts = [f'"{name}": {_dumped(value)}' for name, value in head.items() if value is not None]
-    parts += [] if source.judgments is None else [f'"judgments": {_lines(source.judgments)}']
+    if source.judgments is not None:
+        parts.append(f'"judgments": {_lines(source.judgments)}')
     lists = {run: stored_lists(source, run) for run in runs}
     depth = max((stored[0] for stored in lists.values() if stored is not None), default=0)
     parts += [f'"list_depth": {depth}'] if depth else []
@@ -175,7 +176,7 @@ PREFIX = "history:"  # Of a baseline that is one of a history.
 
 
 def history_baseline(baseline: str, result: GateInput) -> GateInput:
-    """The values of a point of the history, or for `best` of the best point of every run by the first measure."""
+    """The values of a comparable point of the history, or for `best` of the best of every run by the first measure."""
     name = baseline.removeprefix(PREFIX)
     if result.history is None:
         advice = "`history: FILE` in bench.yaml keeps one"
@@ -210,7 +211,7 @@ def history_baseline(baseline: str, result: GateInput) -> GateInput:
 
 
 def _comparable(points: Sequence[Point], result: GateInput) -> list[Point]:
-    """The points of the same dataset that do not break the line of the result, without that of the result itself."""
+    """The points of the same dataset that do not break the line of the result, without its own, just added."""
     fingerprint = (result.dataset or {}).get("fingerprint")
     settings = settings_of(result.dialect, Options(**(result.policies or {})))
     defined = {key: result.definitions[key] for key in result.keys if result.column(key).measure is not None}

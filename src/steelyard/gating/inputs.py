@@ -65,7 +65,8 @@ class GateInput:
     number of documents that are not in the corpus. unmeasured: why the values of a run mean nothing. sessions: when the
     times of each run were measured. files: the run files of a folder. lists: the first `list_depth` documents of every
     query of a run, in a baseline; empty if no rule needs them. chunked: the bench has chunkers, each with its own
-    judgments. overlaps: the values by each overlap rule. chosen_from: the values of all that a run is the best of.
+    judgments. overlaps: the values by each overlap rule, if the evidence has spans. history: the file that the bench
+    adds a line to. chosen_from: the values of all that a run is the best of.
     """
 
     name: str
@@ -359,8 +360,8 @@ def _from_folder(path: Path, name: str) -> GateInput:
     failures = {}
     for row in rows:
         if errors := row["errors"]:
-            first = ": ".join(map(str, next(iter(errors.items()))))
-            failures[row["run"]] = QueryFailures(len(errors), len(errors) + row["queries"], first)
+            query, error = next(iter(errors.items()))
+            failures[row["run"]] = QueryFailures(len(errors), len(errors) + row["queries"], f"{query}: {error}")
     policies = asdict(resolve(dialect_of(dialect).policies, chosen))
     qrels = None if chunked else files.read_qrels(path, settings)
     found = {run: file for run, file in lists.items() if os.path.isfile(file)}
@@ -442,7 +443,7 @@ def _check_consistent(table: ScoreTable, record: Mapping[str, Any], path: Path) 
 def with_ceilings(source: GateInput, rules: Sequence[Rule], needed: bool = True) -> GateInput:
     """The input with a column for the ceiling that each rule names, from the stages of a result folder.
 
-    Runs without that stage have no values. If they are `needed`, a stage that no run has is an error.
+    Runs without that stage have no values; no run with it is an error, if `needed`. A baseline file has its own.
     """
     wanted = {rule.measure: rule.ceiling for rule in rules if rule.ceiling and rule.measure not in source.keys}
     if not wanted or source.folder is None:

@@ -411,9 +411,9 @@ def _losses(row: Row) -> tuple[str, Table]:
     subject = row.measure if rule.column is None else f"{row.measure}[{rule.column}={rule.value}]"
     headline = f"### {'Largest losses' if before else 'The lowest values'} on {code(subject)} in {code(row.run)}"
     texts = any(loser.text for loser in row.losers)
-    shown = [True, texts, before, True]
+    shown = [True, texts, before, True]  # Which of the columns.
     rows: list[list[Cell]] = []
     for loser in row.losers:
-        names = [code(name, MARKDOWN_LONGEST) for name in (loser.query_id, loser.text)]
-        rows.append(list(compress([*names, loser.before, loser.after], shown)))
+        query, text = code(loser.query_id, MARKDOWN_LONGEST), code(loser.text, MARKDOWN_LONGEST)
+        rows.append(list(compress([query, text, loser.before, loser.after], shown)))
     return headline, Table(list(compress(["query", "text", "before", "after"], shown)), rows)

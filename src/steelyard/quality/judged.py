@@ -44,8 +44,8 @@ def qrels_findings(board: Board) -> Iterator[CheckFinding]:
                 f"{counted(lost.height, 'relevant document is', 'relevant documents are')} not in the corpus, so no "
                 "retriever can find them. Add the documents, or remove the judgments. Effect: without these judgments."
             )
-            shown, effect = examples(map(": ".join, lost.iter_rows())), board.effect_without(lost)
-            yield CheckFinding("relevant-not-in-corpus", "error", lost.height, text, shown, effect)
+            shown = examples(map(": ".join, lost.iter_rows()))
+            yield CheckFinding("relevant-not-in-corpus", "error", lost.height, text, shown, board.effect_without(lost))
     if unasked := _not_asked(board):
         text = (
             f"{counted(len(unasked), 'judged query is', 'judged queries are')} not among the queries, so no retriever "
@@ -78,8 +78,8 @@ def qrels_findings(board: Board) -> Iterator[CheckFinding]:
             f"{counted(both.height, 'document is', 'documents are')} relevant and a distractor for the same query. "
             "Keep one of the two judgments. Effect: without both."
         )
-        shown, effect = examples(map(": ".join, both.iter_rows())), board.effect_without(both)
-        yield CheckFinding("relevant-distractor", "error", both.height, text, shown, effect)
+        shown = examples(map(": ".join, both.iter_rows()))
+        yield CheckFinding("relevant-distractor", "error", both.height, text, shown, board.effect_without(both))
 
 
 def _not_asked(board: Board) -> list[str]:
@@ -269,15 +269,15 @@ def _lists(board: Board, name: str, run: Run) -> Iterator[CheckFinding]:
     usual, often = Counter(lengths[lengths > 0].tolist()).most_common(1)[0] if lengths.any() else (0, 0)
     short = (lengths > 0) & (lengths < usual / 2)
     if usual >= 10 and often >= 0.8 * np.sum(lengths > 0) and short.any():
-        few = list(compress(queries, short.tolist()))
-        text = (
-            f"{counted(len(few), 'list has', 'lists have')} fewer than half of the usual {usual:,} documents. "
-            "Check that they were not cut. Effect: on these queries."
-        )
-        yield CheckFinding("list-cut-short", "warning", len(few), text, examples(few), board.on_queries(short))
+        few = dict.fromkeys(compress(queries, short.tolist()))
+        what = f"{counted(len(few), 'list has', 'lists have')} fewer than half of the usual {usual:,} documents"
+        text = f"{what}. Check that they were not cut. Effect: on these queries."
+        effect = board.on_queries(np.array([query in few for query in board.qrels.queries], dtype=bool))
+        yield CheckFinding("list-cut-short", "warning", len(few), text, examples(few), effect)
     if run.ordered:
         return
-    scored = run.frame.group_by("query_id").agg(pl.col("score").n_unique().alias("scores"), pl.len())
+    by_query = run.frame.group_by("query_id", maintain_order=True)
+    scored = by_query.agg(pl.col("score").n_unique().alias("scores"), pl.len())
     constant = scored.filter((pl.col("scores") == 1) & (pl.col("len") > 1))["query_id"].to_list()
     if constant and len(constant) >= 0.1 * len(sizes):
         text = (
