@@ -186,10 +186,11 @@ def test_a_megabyte_of_text_is_cut_with_a_notice_or_shown_in_full(attacked, open
 
 
 def test_the_page_without_the_extra_is_plain_and_safe(attacked, chromium, tmp_path):
+    from steelyard.benchmark.folder import load_result
     from steelyard.report.page.page import plain_page
 
     path = tmp_path / "plain.html"
-    path.write_text(plain_page(attacked._subject(attacked.to_dict()), "jinja2"), "utf-8")
+    path.write_text(plain_page(load_result(attacked.folder).subject(), "jinja2"), "utf-8")
     context = chromium.new_context(offline=True)
     tab = context.new_page()
     tab.goto(path.as_uri())
