@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import threading
-import time
 import weakref
 
 import pytest
@@ -34,14 +33,13 @@ def test_a_retriever_is_released_with_its_thread(timeout):
     search.retrieve(["a", "b"], 1)
     own = [thread for thread in threading.enumerate() if thread not in before]
     assert [thread.name for thread in own] == (["steelyard-call"] if timeout else [])
-    released = weakref.ref(search)
+    released = threading.Event()
+    weakref.finalize(search, released.set)
     del search
-    until = time.monotonic() + 10
-    while (released() is not None or any(thread.is_alive() for thread in own)) and time.monotonic() < until:
-        gc.collect()
-        time.sleep(0.01)
-    assert released() is None
-    assert not any(thread.is_alive() for thread in own)
+    assert released.wait(60)
+    for thread in own:
+        thread.join(60)
+        assert not thread.is_alive()
 
 
 def test_a_retriever_of_a_url_has_no_reference_to_itself():
