@@ -6,7 +6,6 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from html import escape
-from importlib.resources import files
 from math import isnan
 from typing import TypeAlias
 
@@ -366,5 +365,7 @@ def table_html(table: Table) -> str:
 
 def fragment(parts: Sequence[str]) -> str:
     """Parts of HTML in the style of notebooks."""
+    from importlib.resources import files  # Every command prints tables, and few of them this; it is slow to import.
+
     style = (files("steelyard.report") / "notebook.css").read_text("utf-8")
     return f'<div class="steelyard"><style>\n{style}</style>{"".join(parts)}</div>'
