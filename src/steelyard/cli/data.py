@@ -92,7 +92,9 @@ def convert(
         Path | None, Option("Turn a run of chunks into one of documents, with this table of chunks.", "CHUNKS")
     ] = None,
     level: Annotated[str, Setting("--roll-up: the level: doc_id, parent or page.", "COLUMN")] = "doc_id",
-    how: Annotated[str, Setting("--roll-up: the best, sum or first of the scores of chunks.", "HOW")] = "best",
+    how: Annotated[
+        str, Setting("--roll-up: score of the best chunk, the sum, or the first (best, sum, first).", "HOW")
+    ] = "best",
 ) -> None:
     """Write a run or qrels in another format.
 

@@ -25,7 +25,7 @@ def fuse(
     method: Annotated[str, Option("A method, as above.")] = "rrf",
     norm: Annotated[
         list[str] | None,
-        Option("A normalisation of scores, as above; --tune: candidates. Not for rank methods.", commas=True),
+        Option("A normalisation of scores, as above; --tune: candidates. Not for methods that use ranks.", commas=True),
     ] = None,
     weights: Annotated[
         list[str] | None,

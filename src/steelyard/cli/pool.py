@@ -26,7 +26,9 @@ def pool(
     budget: Annotated[int | None, Option("Documents in the pool at most.")] = None,
     strategy: Annotated[str, Option("depth, mtf, bandit, pair or sample.")] = "depth",
     measure: Annotated[str, Option("pair: the measure that the runs are compared by.", "MEASURE")] = "nDCG@10",
-    pair: Annotated[list[str] | None, Setting("pair: which two runs to compare.", "NAME,NAME", commas=True)] = None,
+    pair: Annotated[
+        list[str] | None, Setting("pair: the two runs to compare, if there are more.", "NAME,NAME", commas=True)
+    ] = None,
     columns: args.Columns = None,
     queries: Annotated[int | None, Setting("Draw this many queries at random and pool only these.")] = None,
     rel: args.Rel = None,

@@ -56,12 +56,14 @@ def across(
         list[RunFile],
         Argument("RESULT", "Result folders, FOLDER or NAME=FOLDER; and published results: MTEB's JSON, or a table."),
     ],
-    measure: Annotated[str | None, Option("As in nDCG@10; default: the first of the results.", "MEASURE")] = None,
+    measure: Annotated[
+        str | None, Option("The measure, as in nDCG@10; default: the first of the results.", "MEASURE")
+    ] = None,
     missing: Annotated[
-        str, Setting("Mean of runs not measured on every dataset: refuse or skip.", "POLICY")
+        str, Setting("The mean of a run that was not measured on every dataset: refuse or skip.", "POLICY")
     ] = "refuse",
     borda: Annotated[
-        str | None, Setting("Borda rule: complete, all or measured; default: the dialect's.", "RULE")
+        str | None, Setting("The Borda rule: complete, all or measured; default: that of the dialect.", "RULE")
     ] = None,
     dialect: args.DialectName = "steelyard",
     seed: args.Seed = 0,
