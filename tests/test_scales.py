@@ -197,7 +197,7 @@ def test_labels_of_a_model_are_named_in_every_verdict(tmp_path: Path) -> None:
 
 def test_outcomes_of_the_page_a_bench_and_the_gate_agree_on_what_is_relevant(tmp_path: Path) -> None:
     import_peer("jinja2")
-    from steelyard.comparison.next_steps import MISSED, NOTHING, run_failures
+    from steelyard.comparison.failures import MISSED, NOTHING, run_failures
 
     for name, run in {"one": sy.Run(RUN), "other": sy.Run({"q1": ["b", "a"], "q2": ["d"]})}.items():
         run.write(tmp_path / f"{name}.run")

@@ -231,7 +231,7 @@ def test_real_spans_three_chunkings_two_retrievers(tmp_path: Path) -> None:
 
 
 def test_page_has_the_lists_of_every_chunking_with_their_ranks(dataset: sy.Dataset, tmp_path: Path) -> None:
-    from steelyard.comparison.next_steps import PARTLY, run_failures
+    from steelyard.comparison.failures import PARTLY, run_failures
     from steelyard.report.page.queries import _Judgments, lists_of
 
     result = bench(dataset, tmp_path, chunkers=CHUNKERS[1:])

@@ -16,7 +16,7 @@ import steelyard as sy
 from needs import import_peer
 from pooled_collection import collection
 from steelyard.comparison.across import dataset_values, measured_column, reverse
-from steelyard.comparison.next_steps import run_failures
+from steelyard.comparison.failures import run_failures
 from steelyard.report.charts.data import difference_rows, p_rows
 from steelyard.report.page.queries import Kept
 from steelyard.report.page.subject import comparison_subject

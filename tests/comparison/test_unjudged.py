@@ -17,8 +17,8 @@ from shared_collections import Grades, dl2019, restricted, retrieved
 import steelyard as sy
 from needs import import_peer
 from steelyard.alignment.alignment import align
+from steelyard.comparison.failures import run_failures
 from steelyard.comparison.judged import Conventions, GradedLists, JudgedDocuments, Part, _verdict
-from steelyard.comparison.next_steps import run_failures
 from steelyard.comparison.pairs import Pair
 from steelyard.comparison.testing import ComparisonPlan
 from steelyard.comparison.unjudged import (

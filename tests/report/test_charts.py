@@ -11,7 +11,7 @@ import pytest
 
 import steelyard as sy
 from needs import import_peer
-from steelyard.comparison.next_steps import run_failures
+from steelyard.comparison.failures import run_failures
 from steelyard.report.charts.charts import charts_of
 from steelyard.report.page.subject import comparison_subject
 

@@ -16,8 +16,7 @@ import pytest
 import steelyard as sy
 from needs import import_peer
 from steelyard.comparison.compare import compare_scores
-from steelyard.comparison.movers import ranked_rows
-from steelyard.comparison.next_steps import (
+from steelyard.comparison.failures import (
     DISTRACTED,
     LOW,
     MISSED,
@@ -28,6 +27,7 @@ from steelyard.comparison.next_steps import (
     UNJUDGED,
     run_failures,
 )
+from steelyard.comparison.movers import ranked_rows
 from steelyard.errors import InputError
 from steelyard.notes import sentence
 from steelyard.report.page import page as page_module

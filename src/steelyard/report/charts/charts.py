@@ -13,7 +13,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from steelyard.comparison.next_steps import RunFailures
+from steelyard.comparison.failures import RunFailures
 from steelyard.io.files import write_file
 from steelyard.report.charts import data
 from steelyard.report.charts.data import Row

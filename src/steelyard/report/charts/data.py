@@ -13,9 +13,9 @@ from steelyard.alignment.alignment import Alignment
 from steelyard.alignment.hits import Floats
 from steelyard.comparison.columns import is_time, partly_judged
 from steelyard.comparison.data import ComparisonData
+from steelyard.comparison.failures import RunFailures, places_of
 from steelyard.comparison.leaderboard import LeaderboardRow
 from steelyard.comparison.movers import ranked_rows
-from steelyard.comparison.next_steps import RunFailures, places_of
 from steelyard.comparison.scores import Column, label
 from steelyard.comparison.slices import in_order, slice_labels
 from steelyard.errors import MeasureError

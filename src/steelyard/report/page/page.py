@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from steelyard.comparison.columns import is_time, title
-from steelyard.comparison.next_steps import run_failures
+from steelyard.comparison.failures import run_failures
 from steelyard.errors import InputError
 from steelyard.io.files import write_file
 from steelyard.report.charts.charts import Chart, charts_of, save_charts

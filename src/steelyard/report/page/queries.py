@@ -13,8 +13,8 @@ from steelyard.alignment.alignment import Alignment
 from steelyard.alignment.hits import Bools, Floats, Ints, Ordering
 from steelyard.comparison.columns import is_time
 from steelyard.comparison.data import ComparisonData
+from steelyard.comparison.failures import MISSED, UNANSWERED, RunFailures, low_cutoff, places_of
 from steelyard.comparison.movers import ranked_rows
-from steelyard.comparison.next_steps import MISSED, UNANSWERED, RunFailures, low_cutoff, places_of
 from steelyard.comparison.scores import ScoreTable
 from steelyard.comparison.slices import slice_labels
 from steelyard.comparison.stages import StagesData

@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from steelyard.comparison import next_steps as kinds
+from steelyard.comparison import failures as kinds
 from steelyard.comparison.columns import BoardColumn, bounds_text, columns_of, is_time, partly_judged, scale_of
 from steelyard.comparison.data import ComparisonData
+from steelyard.comparison.failures import RunFailures, low_cutoff, places_of
 from steelyard.comparison.leaderboard import LeaderboardRow, Verdict
-from steelyard.comparison.next_steps import RunFailures, low_cutoff, next_steps, places_of
+from steelyard.comparison.next_steps import next_steps
 from steelyard.comparison.pairs import Pair, rule_outcomes
 from steelyard.comparison.scores import COMPOSITE, Column, ScoreTable
 from steelyard.dialects.explain import explain
