@@ -118,8 +118,8 @@ def _differences(rows: list[Row], runs: Sequence[str], reference: str) -> Chart:
         _layer({"type": "point", "size": 90, "strokeWidth": 2, "opacity": 1}, **by_run, x="difference:Q", fill=fill),
     )
     about = (
-        f"Every run minus {reference}, with the interval of the corrected test: a filled point is a significant "
-        "difference, and its line does not cross 0."
+        f"Every run minus {reference}, with the interval of the difference. A filled point is a significant difference "
+        "by the corrected test."
     )
     return _chart("differences", "Differences", about, drawn, rows, _height(len(runs) - 1, 50, LINE_HEIGHT))
 
