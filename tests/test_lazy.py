@@ -10,6 +10,7 @@ from pkgutil import iter_modules
 import pytest
 
 import steelyard as sy
+from needs import needs_kernel
 
 PACKAGES = (
     *("steelyard", "steelyard.benchmark", "steelyard.gating", "steelyard.io", "steelyard.retrievers"),
@@ -95,3 +96,13 @@ def test_a_slow_module_is_imported_when_one_of_its_names_is_first_used():
     code += "print(before, polars.DataFrame is real.DataFrame)"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout == "False True\n"
+
+
+@needs_kernel
+def test_an_evaluation_of_files_imports_no_json_and_no_decimal_numbers(tmp_path):
+    (tmp_path / "qrels").write_text("".join(f"q{i} 0 a 1\n" for i in range(9)))
+    (tmp_path / "run").write_text("".join(f"q{i} Q0 {'ab'[i % 2]} 1 2.5 bm25\n" for i in range(9)))
+    code = "import sys, steelyard.cli; before = set(sys.modules); steelyard.cli.run(['evaluate', 'qrels', 'run']); "
+    code += "print('loaded', {'json', 'statistics', 'decimal', 'tempfile'} & set(sys.modules) - before)"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
+    assert found.stdout.endswith("loaded set()\n"), found

@@ -7,6 +7,7 @@ from importlib import import_module
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import json as json
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
@@ -28,8 +29,9 @@ class LazyModule:
 
 
 if not TYPE_CHECKING:
-    # To import them takes longer than most commands that do not need them.
-    polars, special = LazyModule("polars"), LazyModule("scipy.special")
+    # To import polars or scipy takes longer than most commands that do not need them; every command starts faster
+    # without json.
+    json, polars, special = LazyModule("json"), LazyModule("polars"), LazyModule("scipy.special")
 
 
 def lazy_names(
@@ -48,11 +50,14 @@ def lazy_names(
             value = getattr(import_module(f"{package}.{module_of[name]}"), name)
             setattr(sys.modules[package], name, value)
             return value
-        from importlib.util import find_spec
-
-        if name.startswith("_") or find_spec(f"{package}.{name}") is None:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return import_module(f"{package}.{name}")
+        module = f"{package}.{name}"
+        if not name.startswith("_"):
+            try:
+                return import_module(module)
+            except ModuleNotFoundError as error:
+                if error.name != module:
+                    raise
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
     return load, lambda: names_shown, names_shown
 

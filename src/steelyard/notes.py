@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from string import Formatter
 from types import MappingProxyType
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from steelyard.errors import SteelyardWarning
 from steelyard.wording import SHOWN_NAMES, listed
@@ -153,8 +153,7 @@ def warn_of(notes: Mapping[str, Iterable[Note]]) -> None:
         warnings.warn("\n".join(lines), SteelyardWarning, stacklevel=3)
 
 
-@dataclass(frozen=True)
-class Wording:
+class Wording(NamedTuple):
     """How a note is shown: its severity, its text and, for a long text, a shorter one for one line of a screen."""
 
     severity: Severity

@@ -7,20 +7,20 @@ its shape: Parquet, JSON, a table with a header, or lines.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from steelyard.checks import unknown_name
 from steelyard.errors import InputError
 from steelyard.io.columns import QRELS_LISTS, RUN_LISTS, TableKind, first_named, kind_of_records, kind_of_table
 from steelyard.io.files import LZ4, bare_name, errors_name, reading, streams_read_once
 from steelyard.io.text import FIRST_LINES, Source, number, shortened
+from steelyard.lazy import json
 from steelyard.listing import Listing
 from steelyard.notes import Note, Severity, note
 from steelyard.wording import in_words
@@ -199,8 +199,7 @@ def name_them() -> str:
     )
 
 
-@dataclass(frozen=True)
-class Detected:
+class Detected(NamedTuple):
     """The format of a file. `kind` is 'either' where the content fits both; `likely` is then the better guess.
 
     `both`: the file holds a run and qrels. `note` reports a choice that could have been another.
@@ -221,8 +220,7 @@ def run_or_qrels(format: str, run: bool, qrels: bool) -> Detected | None:
     return Detected(kind, format, kind) if run or qrels else None
 
 
-@dataclass(frozen=True)
-class Layout:
+class Layout(NamedTuple):
     """A dataset of a format: how it is read, whether a folder or file is one, and the files that a folder holds."""
 
     read: Callable[..., Dataset]
@@ -230,15 +228,14 @@ class Layout:
     files: str = ""
 
 
-@dataclass(frozen=True)
-class EvidenceReader:
+class EvidenceReader(NamedTuple):
     """Evidence of a format: how the records of a file are read, and the fields by which they are recognised."""
 
     read: Callable[..., Evidence]
     fields: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Format:
     """One format.
 

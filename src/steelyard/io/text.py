@@ -8,7 +8,6 @@ line by line.
 from __future__ import annotations
 
 import io
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
@@ -20,6 +19,7 @@ from typing import Any, TypeAlias
 from steelyard.errors import InputError
 from steelyard.io.files import open_chunks, read_bytes, read_head
 from steelyard.io.unpacking import damaged_parquet, read_parquet
+from steelyard.lazy import json
 from steelyard.lazy import polars as pl
 from steelyard.notes import Note, note
 from steelyard.wording import counted

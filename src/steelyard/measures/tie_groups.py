@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import partial
 from math import comb
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,7 +23,6 @@ from steelyard.errors import MeasureError
 MOST_STATES = 1 << 16  # The number of different contents of a split group above which a mean is refused.
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class OverOrders(Alignment):
     """An alignment in which a hit is in the first k by the share of the orders that put it there, from 0 to 1.
 
@@ -40,8 +40,7 @@ def over_orders(a: Alignment) -> OverOrders:
     return OverOrders(**{field.name: getattr(a, field.name) for field in fields(Alignment)})
 
 
-@dataclass(frozen=True)
-class Groups:
+class Groups(NamedTuple):
     """The groups of equal score that have hits, sorted by query and rank; `of_hit` is the group of each hit.
 
     `before` is the number of chosen hits in the groups above of the same query, `chosen` that in the group itself,
@@ -142,8 +141,7 @@ def mean_precisions(first: Ints, size: Ints, inside: Ints, chosen: Ints, before:
     return np.where((chosen > 0) & (inside > 0), chosen / size * precisions, 0.0)
 
 
-@dataclass(frozen=True)
-class States:
+class States(NamedTuple):
     """The possible contents of the first k of each query: their probability, documents and targets."""
 
     query: Ints

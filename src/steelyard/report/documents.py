@@ -5,7 +5,6 @@ A result that is `Documented` builds its document; every output format comes fro
 
 from __future__ import annotations
 
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from typing import Any
 
 from steelyard.frames import parquet_bytes
 from steelyard.io.files import write_file
-from steelyard.lazy import looked_up
+from steelyard.lazy import json, looked_up
 from steelyard.lazy import polars as pl
 from steelyard.report.tables import Table, comma_separated, fragment, latex, latex_comment, markdown, plain, table_html
 from steelyard.safe_text import markdown_text
