@@ -482,7 +482,7 @@ def frame_of_lines(source: Source, columns: Mapping[str, str], roles: Sequence[s
 def _read_exactly(block: bytes, frame: pl.DataFrame, kinds: Mapping[str, type]) -> bool:
     """Whether every line is an object with each of the names once and no other, texts and numbers as in the first.
 
-    As many `"name":` as lines and no more `":` than these leave no room for another name or a second value.
+    If every name is a key once per line, and there are no other keys, no line has another or a repeated name.
     """
     size = block.count(b"\n") + (not block.endswith(b"\n"))
     if frame.height != size or any(frame.null_count().row(0)):
