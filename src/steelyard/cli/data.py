@@ -93,7 +93,7 @@ def convert(
     ] = None,
     level: Annotated[str, Setting("--roll-up: the level: doc_id, parent or page.", "COLUMN")] = "doc_id",
     how: Annotated[
-        str, Setting("--roll-up: score of the best chunk, the sum, or the first (best, sum, first).", "HOW")
+        str, Setting("--roll-up: the score of a document, from those of its chunks: best, sum or first.", "HOW")
     ] = "best",
 ) -> None:
     """Write a run or qrels in another format.
